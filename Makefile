@@ -11,15 +11,19 @@ STAMP  := $(VENV)/.stamp
 .PHONY: help demo test lint types unit format docs site lock hashes sbom notice audit matrix records mutate clean
 
 help:
-	@echo "make demo     n-gram models against real text, sampled digits against real ones: table and report"
-	@echo "make test     lint, types, tests and doctests"
-	@echo "make lint | types | unit    one of them;  make format  rewrites the sources;  make docs  pages drawn from the code"
-	@echo "make site     the documentation as a site, into site/: search, light and dark, no network needed"
-	@echo "make lock     newest allowed versions into constraints.txt;  make hashes  hashes for lines without them"
-	@echo "make sbom | notice | audit    what mallow is made of, under which licences, with which known vulnerabilities"
-	@echo "make records  writes all recorded results again, after a change of numbers or words that is meant"
-	@echo "make mutate   small changes of the code that the tests must notice: an hour"
-	@echo "make matrix   every Python from 3.11 on, with the oldest and the newest dependencies;  make clean  starts afresh"
+	@echo "make demo     compare n-gram models with real text, and write a table and a report (a minute or two)"
+	@echo "make test     run lint, types, tests and doctests (ten minutes)"
+	@echo "make lint | types | unit    run one of them"
+	@echo "make format   reformat the sources"
+	@echo "make docs     write the pages that are generated from the code, and the site"
+	@echo "make site     build the documentation into site/, with search; needs no network"
+	@echo "make lock     write the newest allowed versions into constraints.txt"
+	@echo "make hashes   add missing hashes to constraints.txt and the other lists"
+	@echo "make sbom | notice | audit    list the packages, their licences, their known vulnerabilities"
+	@echo "make records  write all recorded results again, after an intended change of numbers or words"
+	@echo "make mutate   check that the tests notice small changes of the code (an hour)"
+	@echo "make matrix   test every Python from 3.11 on with the oldest and the newest dependencies"
+	@echo "make clean    remove everything that make has made"
 
 demo: $(LIGHT)
 	@$(BIN)/mallow demo
@@ -57,7 +61,7 @@ $(LIGHT): pyproject.toml constraints.txt tools/install.py
 	  echo "mallow needs Python 3.11 or later, and there is no '$(PYTHON)'. Try: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("mallow needs Python 3.11 or later; \
 	$(PYTHON) is %d.%d. Try: make PYTHON=/path/to/newer/python3" % sys.version_info[:2])'
-	@echo "Setting up $(VENV): once, and again when pyproject.toml or constraints.txt change" >&2
+	@echo "Setting up $(VENV). This runs once, and again when pyproject.toml or constraints.txt change" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python tools/install.py light
 	@touch $@
@@ -102,7 +106,7 @@ records: $(STAMP)
 	@git diff --stat -- tests
 
 mutate: $(STAMP)
-	@$(BIN)/python tests/mutate.py all --jobs 2 --record tests/mutations.json
+	@$(BIN)/python tests/mutate.py all --jobs 2 --watch 60 --budget 20 --record tests/mutations.json
 
 clean:
 	rm -rf site $(VENV) $(LOCK) .venv-audit .venv-matrix sbom.json .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

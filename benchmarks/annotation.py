@@ -6,7 +6,8 @@ The server is that of `mallow annotate`, with SQLite as it is by default: every 
 acknowledged. Only the limit of requests per annotator is lifted, since nobody waits in the second part.
 First 500 annotators wait 4.7 s on average between pairs, ten times as fast as people are; then 200 do not wait at all.
 Each annotator has an address of its own and follows redirections as a browser does. Latencies are those of an answer
-until it is acknowledged, and until the next pair is shown. Processor time is that of the server. At the end every
+until it is acknowledged, and until the next pair is shown. Processor time is that of the server, from the moment when
+everybody has joined and has the first pair. At the end every
 acknowledged answer must be in the export, once. The owner's page is timed with 15,000 pairs judged.
 """
 
@@ -88,6 +89,7 @@ class Annotator:
         self.writer: asyncio.StreamWriter | None = None
         self.used = 0.0
         self.acknowledged = 0
+        self.page = ""
 
     async def ask(self, method: str, path: str, fields: dict[str, str] | None = None) -> tuple[int, str, str]:
         """Status, address of a redirection and text."""
@@ -120,13 +122,15 @@ class Annotator:
         return text
 
     async def join(self, name: str) -> None:
+        """Come in, read the instructions and get the first pair."""
         await self.ask("POST", "/join", {"name": name})
         text = await self.follow("/")
         await self.ask("POST", "/start", {"csrf": hidden(text, "csrf")})
+        self.page = await self.follow("/")
 
     async def judge(self, until: float, thinking: float, saved: list[float], shown: list[float]) -> None:
+        text = self.page
         await asyncio.sleep(self.random.uniform(0, thinking or 0.5))
-        text = await self.follow("/")
         while time.perf_counter() < until:
             action = re.search(r'action="(/pair/\d+)"', text)
             pause = self.random.expovariate(1 / thinking) if thinking else 0.0

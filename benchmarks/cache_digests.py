@@ -64,7 +64,7 @@ def main(folder: str) -> None:
         CacheFile._is_intact = check
         cost = with_check - without
         print(
-            f"2 x {n:,} x {width:,}: score {whole:.2f} s, digests {1000 * cost:.0f} ms, {100 * cost / whole:.1f} %",
+            f"2 x {n:,} x {width:,}: score {whole:.2f} s, digests {1000 * cost:.0f} ms, {100 * cost / whole:.1f}%",
             flush=True,
         )
 

@@ -3,7 +3,7 @@
     pip install choix evalica
     python benchmarks/ranking.py
 
-The votes are simulated from Bradley–Terry with 30 % ties. `mallow.human.rank` gives scores, errors clustered by annotator, all
+The votes are simulated from Bradley–Terry with 30% ties. `mallow.human.rank` gives scores, errors clustered by annotator, all
 differences with corrected p-values and the check of every pair; choix and evalica give the scores alone, from the same votes.
 Each time is the best of five calls with their defaults, in CPU seconds, so that other work on the machine does not count.
 """

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and its two pictures from the results beside this file: python benchmarks/report.py
+"""Write docs/benchmarks.md and its picture from the results beside this file: python benchmarks/report.py
 
 The page has what users ask for. Everything that was measured is in the JSON files.
 """
@@ -22,12 +22,7 @@ STYLE = (
     "path{stroke:#a78bfa}}"
 )
 SIZES = {"small": "(5,000 + 5,000) × 1,024", "large": "(50,000 + 50,000) × 2,048"}
-METRICS = {  # ours: the other's, by name in feature_metrics.json
-    "Fréchet distance": ("frechet_distance", "torch-fidelity fid", "torch-fidelity"),
-    "kernel distance (KID)": ("kernel_distance", "torch-fidelity kid", "torch-fidelity"),
-    "precision and recall": ("precision_recall", "torch-fidelity prc", "torch-fidelity"),
-    "precision, recall, density, coverage": ("precision_recall", "prdc", "prdc"),
-}
+PICTURE = "benchmark-decision.svg"
 
 
 def results(name: str) -> Any:
@@ -72,18 +67,6 @@ def embedding_rows() -> list[list[str]]:
     return rows
 
 
-def metric_rows() -> list[list[str]]:
-    """Metric; processor seconds of mallow and of the other package; peak memory of both."""
-    measured = results("feature_metrics")["5000x512"]
-    rows = []
-    for shown, (ours, theirs, package) in METRICS.items():
-        mine, other = measured[ours], measured[theirs]
-        rows.append([shown, f"{mine['cpu_seconds']:.1f} s", f"{other['cpu_seconds']:.1f} s", f"{mine['peak_gb']:.2f} GB", f"{other['peak_gb']:.2f} GB", package])  # fmt: skip
-    bleu = results("self_bleu")
-    hours = f"{bleu['nltk_cpu_seconds_extrapolated'] / 3600:.1f} h, extrapolated"
-    return [*rows, ["self-BLEU of 5,000 texts", f"{bleu['cpu_seconds']:.1f} s", hours, "", "", "NLTK"]]
-
-
 def growth_rows() -> list[list[str]]:
     """n = m; processor seconds of the whole call and of the published score only."""
     growth = results("scores")["growth"]
@@ -100,38 +83,6 @@ def memory_rows() -> list[list[str]]:
     for row in results("scale")["sizes"]:
         rows.append([f"{row['rows']:,} × {row['width']} in files, 4 GB allowed", f"{row['bytes'] / 1e9:.1f} GB", f"{row['peak_bytes'] / 1e9:.1f} GB"])  # fmt: skip
     return rows
-
-
-def speed_picture() -> str:
-    """Two bars for each call: mallow and mauve-text."""
-    rows = against_mauve_text()
-    unit = 250 / max(max(ours, theirs) for _, ours, theirs in rows[:3])
-    parts = []
-    for place, (shown, ours, theirs) in enumerate(rows[:3]):
-        y = 46 + 54 * place
-        parts.append(f'<text x="338" y="{y + 22}" text-anchor="end">{shown.removeprefix(SIZES["small"] + ", ")}</text>')
-        for down, kind, seconds, name in ((0, "mallow", ours, "mallow"), (20, "other", theirs, "mauve-text")):
-            parts.append(
-                f'<rect class="{kind}" x="350" y="{y + down}" width="{unit * seconds:.0f}" height="16" rx="3"/>'
-            )
-            parts.append(
-                f'<text x="{356 + unit * seconds:.0f}" y="{y + down + 13}">{seconds:.1f} s&#160;&#160;{name}</text>'
-            )
-    return drawing(f"Seconds of one call with {SIZES['small']} features on two cores", parts, 210)
-
-
-def growth_picture() -> str:
-    """Processor time against n, both on logarithmic axes."""
-    growth = results("scores")["growth"]
-    sizes = growth["n = m"]
-    seconds = growth["mallow.score(x, y, repeats=1), all that it returns (processor s)"]
-    places = [(90 + 270 * math.log10(n / sizes[0]), 250 - 110 * math.log10(s)) for n, s in zip(sizes, seconds, strict=True)]  # fmt: skip
-    parts = ['<path d="M' + " L".join(f"{x:.0f} {y:.0f}" for x, y in places) + '"/>']
-    for (x, y), n, value in zip(places, sizes, seconds, strict=True):
-        parts.append(f'<circle class="mallow" cx="{x:.0f}" cy="{y:.0f}" r="4"/>')
-        parts.append(f'<text x="{x:.0f}" y="{y - 10:.0f}" text-anchor="middle">{value:.1f} s</text>')
-        parts.append(f'<text x="{x:.0f}" y="284" text-anchor="middle">{n:,}</text>')
-    return drawing("Processor seconds of mallow.score by samples per side, width 128, 500 bins", parts, 300)
 
 
 def drawing(title: str, parts: list[str], height: int) -> str:
@@ -152,76 +103,93 @@ def drawing(title: str, parts: list[str], height: int) -> str:
     )
 
 
+def decisions() -> dict[str, dict[str, tuple[int, float] | None]]:
+    """Alternative → way → samples per side and processor seconds of a decision; None: more samples than were tried.
+
+    Alternatives of which some way is still to be measured are left out.
+    """
+    rows = results("decision")["rows"]
+    most = max(map(len, rows.values()))
+    return {
+        row: {
+            way: (one["samples per side"], one["call (s)"] + one["embedding (s)"]) if "call (s)" in one else None
+            for way, one in ways.items()
+        }
+        for row, ways in rows.items()
+        if len(ways) == most
+    }
+
+
+def shown_decision(one: tuple[int, float] | None) -> str:
+    """A cell of the table of decisions."""
+    return "not reached" if one is None else f"{one[0]} · {one[1]:.2g} s"
+
+
+def decision_picture() -> str:
+    """Samples and processor seconds of each way and alternative, both on logarithmic axes."""
+    found = decisions()
+    ways = list(next(iter(found.values())))
+    ours = [way for way in ways if way.startswith("mallow")]
+    parts = []
+    for seconds in (0.1, 1, 10, 100):
+        x = 130 + 170 * math.log10(seconds / 0.1)
+        parts.append(f'<text x="{x:.0f}" y="312" text-anchor="middle">{seconds:g} s</text>')
+    for n in (25, 50, 100, 200):
+        parts.append(f'<text x="60" y="{275 - 62 * math.log2(n / 25):.0f}" text-anchor="end">{n}</text>')
+    for way_number, way in enumerate(ways):
+        kind = "mallow" if way in ours else "other"
+        for row in found.values():
+            if (one := row.get(way)) is not None:
+                x = 130 + 170 * math.log10(max(one[1], 0.03) / 0.1)
+                y = 266 - 62 * math.log2(one[0] / 25) + 5 * way_number
+                parts.append(f'<circle class="{kind}" cx="{x:.0f}" cy="{y:.0f}" r="5"><title>{way}</title></circle>')
+    parts.append('<text x="560" y="60" class="key">violet: mallow</text><text x="560" y="80">grey: others</text>')
+    return drawing("Samples per side against processor seconds of a right decision", parts, 330)
+
+
 def page() -> str:
     """The page of benchmarks."""
     scores = results("scores")
-    about, ten = scores["about"], scores["ten"]
+    about, ten, growth = scores["about"], scores["ten"], growth_rows()
     speed = [[shown, f"{ours:.1f} s", f"{theirs:.1f} s", f"{theirs / ours:.1f}"] for shown, ours, theirs in against_mauve_text()]  # fmt: skip
+    found = decisions()
+    ways = list(next(iter(found.values())))
+    trials, most = (results("decision")["about"][name] for name in ("trials", "most"))
+    decided = [[row, *(shown_decision(own.get(way)) for way in ways)] for row, own in found.items()]
+    speed += [[f"embedding: {row[0]}", row[1], row[3], f"{float(row[3][:-2]) / float(row[1][:-2]):.1f}"] for row in embedding_rows()]  # fmt: skip
     return f"""# Benchmarks
 
-Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0 with faiss-cpu {about["faiss"]}, on {about["cores"]} cores. Each ratio compares times of one run on
-one machine. Absolute times depend on the machine. `python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain everything that was measured.
+Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0 with faiss-cpu {about["faiss"]}, on {about["cores"]} cores. Ratios compare times of one run. Absolute times depend on the machine.
+`python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain everything that was measured, other metrics and other parts of mallow too.
 
-## Against mauve-text
+## What does a right decision cost?
 
-    python benchmarks/scores.py
+Samples per side with which a gap is found in 80% of {trials} trials or more at level 5%, and the processor seconds of one decision from texts to a verdict (`python benchmarks/decision.py`). The numbers of samples are doubled
+from 25 to {most}, so that a cell is the first of them that is enough. The machine was busy with other work, so that the seconds are upper bounds. mauve-text was not part of this run. TF-IDF with logistic
+regression takes the fewest seconds in both rows, and mallow needs no more samples than any other way.
 
-Features are given, and mallow returns everything: p-value, certified bound, intervals, telltale signs.
+{table(["alternative", *ways], decided)}
+
+![Samples against seconds of a decision]({PICTURE})
+
+## How fast is a score?
+
+Features are given (`python benchmarks/scores.py`), and mallow returns everything: p-value, certified bound, intervals, telltale signs. Embedding compares with the best batch of mauve-text (`python benchmarks/embedding.py`).
+A comparison of ten systems takes {ten["that, times one score"]:.1f} times as long as one score.
 
 {table(["call", "mallow", "mauve-text", "times faster"], speed)}
 
-![Seconds of one call]({picture_names()[0]})
+## How does it grow, and how much memory does it need?
 
-A comparison of ten systems takes {ten["that, times one score"]:.1f} times as long as one score.
-
-## Embedding
-
-    python benchmarks/embedding.py
-
-{table(["model and texts", "mallow", "mauve-text, default", "mauve-text, best batch"], embedding_rows())}
-
-The default embedder of mallow, MiniLM with 8-bit weights, embeds about 30 texts of 200 tokens per second on two cores.
-
-## Growth with the number of samples
-
-    python benchmarks/scores.py
-
-Processor time of `mallow.score(x, y, repeats=1)` at width 128 with 500 bins. It grows like n^{scores["growth"]["exponent"]:.2f}.
-
-{table(["samples per side", "everything", "published score only"], growth_rows())}
-
-![Processor time against the number of samples]({picture_names()[1]})
-
-## Memory
-
-    python benchmarks/scores.py && python benchmarks/scale.py
+Processor time grows like n^{scores["growth"]["exponent"]:.2f}, from {growth[0][1]} for {growth[0][0]} samples per side to {growth[-1][1]} for {growth[-1][0]} (width 128, 500 bins).
 
 {table(["data", "size of the data", "peak memory"], memory_rows())}
-
-## Other metrics
-
-    python benchmarks/feature_metrics.py && python benchmarks/self_bleu.py
-
-5,000 + 5,000 samples of width 512, in processor seconds.
-
-{table(["metric", "mallow", "other", "memory, mallow", "memory, other", "other package"], metric_rows())}
-
-## Also measured
-
-String kernels, optimal transport, decoding rules, rankings by people and the annotation page have their own scripts in `benchmarks/`. Each script explains how to run it, and its results
-are in the JSON file of the same name.
 """
-
-
-def picture_names() -> tuple[str, str]:
-    """The files of the two pictures, in docs/."""
-    return "benchmark-speed.svg", "benchmark-growth.svg"
 
 
 def files() -> dict[Path, str]:
     """Path → contents of everything that this script writes."""
-    speed, growth = picture_names()
-    return {PAGE: page(), DOCS / speed: speed_picture(), DOCS / growth: growth_picture()}
+    return {PAGE: page(), DOCS / PICTURE: decision_picture()}
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     python benchmarks/scores.py small single ten large growth        about 20 minutes; any of them alone works too
 
 Both run in one process, one after the other, on the same float32 features (a mixture of 50 Gaussians with a power-law
-spectrum, so that 90 % of the variance needs some 150 of 1,024 axes). The first rows are the public call, `mallow.score(x, y)`,
+spectrum, so that 90% of the variance needs some 150 of 1,024 axes). The first rows are the public call, `mallow.score(x, y)`,
 with all that it returns: held-out evidence, test, intervals, bias-corrected value, self-score, reasons. Rows marked "inner path"
 are what mauve-text does, the published score alone: order, PCA, k-means and its summaries. Writes scores.json beside this file.
 """

@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent / "how-to"
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 SYSTEMS = ("5-grams", "nucleus 5-grams", "greedy 5-grams")
 VIEWS: dict[str, dict[str, Any]] = {
-    "light": {"viewport": {"width": 1000, "height": 900}},
+    "light": {"viewport": {"width": 1000, "height": 1060}},
     "dark": {"viewport": {"width": 1000, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2},
 }
@@ -51,7 +51,7 @@ def take_pictures(page: Path) -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         wide = browser.new_page(**VIEWS["light"])
         wide.goto(page.as_uri())
-        wide.screenshot(path=FOLDER / "report-verdict.png", clip={"x": 0, "y": 0, "width": 1000, "height": 900})
+        wide.screenshot(path=FOLDER / "report-verdict.png", clip={"x": 0, "y": 0, "width": 1000, "height": 1060})
         wide.evaluate("document.getElementById('frontiers').scrollIntoView()")
         wide.get_by_role("radio", name="As in papers").check()
         wide.locator("#published-curves .around").first.hover()

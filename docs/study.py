@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import random
 import re
 import shutil
+import sqlite3
 import tempfile
 import threading
 import time
@@ -48,6 +50,17 @@ MACHINE = [
     "has to be the one to do it. It is a great way to get started, and it is a great way to get started with the printer.",
     "were in the snow. The snow was white and the children were in the snow and it was a good day for the snow.",
 ]
+LARGE = [
+    "was cancelled at seven. Most of the passengers waited in the café until noon, and the rest went home and called the office "
+    "to ask about the boat on the next day.",
+    "she moved to the city she gave the box to my aunt, who kept it in a cupboard and never opened it, because she did not like "
+    "to cook.",
+    "a tourist asked for the way to the church. The council met in the same week and decided that the main street should have "
+    "a name.",
+    "been repaired. The museum has kept it in the same room since then, and visitors often ask why it does not show the time.",
+    "called the company that had sold it. A man came, looked at the printer for an hour, and said that a new one was cheaper.",
+    "went to the hill behind the school with their sledges. In the evening their parents had to call them home for dinner.",
+]
 WIDTHS = {"pair": 760, "phone": 300, "owner": 760}
 
 
@@ -82,11 +95,18 @@ def judge(tab: Page, count: int, rng: random.Random) -> None:
         tab.wait_for_url(lambda url, before=before: url != before and not url.endswith("/"))
 
 
+def slow_down(database: Path, rng: random.Random) -> None:
+    """Give every answer the time that a person takes; here a program answers at once."""
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        for (row,) in connection.execute("SELECT rowid FROM submissions").fetchall():
+            connection.execute("UPDATE submissions SET seconds = ? WHERE rowid = ?", (rng.uniform(28.0, 75.0), row))
+
+
 def main() -> None:
     chromium = shutil.which("chromium")
     samples = {
         name: Samples(texts=texts, prompts=PROMPTS, ids=list("abcdef"))
-        for name, texts in (("human", PEOPLE), ("small", MACHINE), ("large", MACHINE))
+        for name, texts in (("human", PEOPLE), ("small", MACHINE), ("large", LARGE))
     }
     human = samples.pop("human")
     checks = QualityChecks(gold=3, gold_every=4, repeat_every=7)
@@ -94,7 +114,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         path = Path(folder) / "study.json"
         write_study(study, path)
-        store = annotate.open_study(path)
+        database = Path(folder) / "votes.db"
+        store = annotate.open_study(path, str(database))
         ready, state = threading.Event(), {}
 
         def on_ready(base: str, _port: int, stop: object) -> None:
@@ -128,6 +149,7 @@ def main() -> None:
             tab.wait_for_url("**/pair/4")
             judge(tab, 9, random.Random(1))
             judge(phone, 14, random.Random(2))
+            slow_down(database, random.Random(3))
             owner = browser.new_context(viewport={"width": 1180, "height": 900}).new_page()
             owner.goto(annotate.make_links(store, state["base"]).owner)
             save("owner", owner.screenshot(full_page=True))

@@ -46,8 +46,8 @@ print()
 tell(result.verdict)
 print(f"\n{result.table()}\n")
 tell(
-    "Certified: rules learned from some digits and judged on others prove that MAUVE is at most so large. Published: MAUVE* as "
-    "papers give it, and where 95 % of other draws of so many digits would score. Self-score: what real digits score against "
+    "Certified: rules learned from some digits and judged on others prove that MAUVE is at most this large. Published: MAUVE* as "
+    "papers give it, and where 95% of repeat samples of this size would score. Self-score: what real digits score against "
     "real digits, about what a perfect model gets."
 )
 tell("Groups that cannot be told apart: " + "; ".join(", ".join(group) for group in result.groups) + ".")

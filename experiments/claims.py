@@ -1,7 +1,7 @@
 """Verdicts on what the paper says: holds, does not hold, or inside the noise.
 
 Every claim is decided twice: by MAUVE* with its noise (the resampled texts and the clustering, two standard errors), and by held-out evidence (the
-differences of `mallow.compare`, 95 %, after Holm's correction). A claim about another measure has its own verdict in the column *measure*; what MAUVE* and
+differences of `mallow.compare`, 95%, after Holm's correction). A claim about another measure has its own verdict in the column *measure*; what MAUVE* and
 the evidence find of the same systems stands beside it. Nothing is decided by the sign of a difference alone.
 """
 

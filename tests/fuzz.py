@@ -3,19 +3,23 @@
     python tests/fuzz.py --minutes 60                    # all targets in turn
     python tests/fuzz.py --minutes 5 --only csv,npz
     python tests/fuzz.py --minutes 60 --record tests/fuzz.json
+    python tests/fuzz.py --minutes 60 --guided           # by the code that cases reach: needs `pip install atheris`
 
 Minutes are of processor time, of this process and of all that it starts: a busy machine, or a pause, only makes the run last
 longer. Each target of `fuzz_targets.py` runs in processes of its own, for some seconds of processor time each and every time
 with another seed, so that even a crash of a library written in another language, or a case that never ends, is noticed and
-counted. hypothesis shrinks what fails; the case is printed and kept in `fuzz-failures/`. A failure becomes a test beside those
-of its reader.
+counted. hypothesis shrinks what fails; the case is printed and kept in `fuzz-failures/`. With --guided, atheris chooses the bytes
+from which hypothesis makes a case, and keeps those that reach new lines of mallow, for all rounds of a run; nothing is shrunk.
+A failure becomes a test beside those of its reader.
 """
 # ruff: noqa: T201
 
 import argparse
 import json
+import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +32,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, seed, settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+if {"--guided", "--child"} <= set(sys.argv):
+    import atheris
+
+    atheris.instrument_imports(include=["mallow"]).__enter__()  # what is imported later, too
 from fuzz_targets import TARGETS, run_case
 
 LONGEST = 30.0  # seconds of processor time of one case; more counts as hanging
@@ -67,9 +75,42 @@ def fuzz_target(name: str, seconds: float, start: int) -> int:
     return count
 
 
-def child(name: str, seconds: float, start: int) -> None:
+def guide_target(name: str, seconds: float, start: int, corpus: Path) -> None:
+    """The same by atheris, which never returns: the process prints the number of cases, and ends."""
+    count, began, target, folder = 0, processor_seconds(), TARGETS[name], tempfile.mkdtemp()
+
+    @settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(target.values)
+    def case(value: object) -> None:
+        nonlocal count
+        count += 1
+        with time_limits():
+            run_case(target, value, Path(folder))
+
+    def try_bytes(data: bytes) -> None:
+        if (used := processor_seconds() - began) >= seconds:
+            print(json.dumps({"cases": count, "seconds": used}), flush=True)
+            shutil.rmtree(folder)
+            os._exit(0)
+        case.hypothesis.fuzz_one_input(data)
+
+    corpus.mkdir(parents=True, exist_ok=True)
+    limits = [
+        "-timeout=0",
+        "-rss_limit_mb=0",
+        "-max_len=20000",
+        f"-seed={start % 2**31}",
+        f"-artifact_prefix={folder}/",
+    ]
+    atheris.Setup([__file__, *limits, str(corpus)], try_bytes)
+    atheris.Fuzz()
+
+
+def child(name: str, seconds: float, start: int, corpus: Path | None) -> None:
     """What each process does: fuzz, and print how many cases there were."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if corpus is not None:
+        guide_target(name, seconds, start, corpus / name)
     began = processor_seconds()
     print(json.dumps({"cases": fuzz_target(name, seconds, start), "seconds": processor_seconds() - began}))
 
@@ -105,9 +146,10 @@ def time_limits() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run_round(name: str, start: int, seconds: float) -> tuple[dict[str, float], str | None]:
+def run_round(name: str, start: int, seconds: float, corpus: Path | None) -> tuple[dict[str, float], str | None]:
     """One process: the number of cases and the seconds that they took, and the end of its report if it failed."""
     command = [sys.executable, __file__, "--child", name, "--seed", str(start), "--round", str(seconds)]
+    command += [] if corpus is None else ["--guided", "--corpus", str(corpus)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, errors="replace")
     except subprocess.TimeoutExpired:
@@ -133,11 +175,14 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=None, help="of the first round; a random one if left out")
     options.add_argument("--record", type=Path, help="add what ran to this JSON file")
     options.add_argument("--round", type=float, default=20.0, help="seconds of processor time of one process")
+    options.add_argument("--guided", action="store_true", help="choose cases by the code that they reach, with atheris")
+    options.add_argument("--corpus", type=Path, help="keep what reached new code in this folder, for later runs")
     options.add_argument("--child", help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.child:
-        child(chosen.child, chosen.round, chosen.seed or 0)
+        child(chosen.child, chosen.round, chosen.seed or 0, chosen.corpus)
         return 0
+    corpus = chosen.corpus or Path(tempfile.mkdtemp(prefix="fuzz-")) if chosen.guided else None
     names = chosen.only.split(",")
     start = random.SystemRandom().randrange(1 << 40) if chosen.seed is None else chosen.seed
     start_time, used_before = time.monotonic(), processor_seconds()
@@ -146,7 +191,7 @@ def main() -> int:
     former = json.loads(chosen.record.read_text(encoding="utf-8")) if chosen.record and chosen.record.exists() else {}
     while processor_seconds() - used_before < 60 * chosen.minutes:
         name = names[rounds % len(names)]
-        passed, failure = run_round(name, start + 1000 * rounds, chosen.round)
+        passed, failure = run_round(name, start + 1000 * rounds, chosen.round, corpus)
         for key, value in passed.items():
             totals[name][key] = round(totals[name][key] + value, 1)
         if failure is not None:
@@ -158,6 +203,7 @@ def main() -> int:
         if chosen.record is not None:
             minutes, used = time.monotonic() - start_time, processor_seconds() - used_before
             run = {"first seed": start, "minutes": round(minutes / 60, 1), "processor minutes": round(used / 60, 1)}
+            run |= {"guided by coverage": chosen.guided}
             run |= {"cases": sum(int(total["cases"]) for total in totals.values()), "targets": totals}
             record = {**former, "runs": [*former.get("runs", ()), run]}
             chosen.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -1,31 +1,34 @@
 """Files and bytes besides samples that come from elsewhere, as targets of the fuzzer: recordings, shards of features, saved
 statistics, passports, baselines, what a monitor has counted, checkpoints, vocabularies, settings of image processors."""
 
+import copy
 import io
 import json
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import mallow
 from audio_files import tone, write_wave
 from mallow._visible import visible
-from mallow.baselines._frechet import Moments, load_statistics, save_statistics
+from mallow.baselines import Moments, load_statistics, save_statistics
 from mallow.embed._onnx_text import load_tokenizer
 from mallow.embed._preprocess import preprocess_from_settings, processor_settings
 from mallow.engine import Passes, Threads
 from mallow.errors import InputError
 from mallow.estimate import Quantize
-from mallow.evaluate._check import read_baseline
-from mallow.evaluate._monitor import _part_digest
+from mallow.evaluate import read_baseline
+from mallow.evaluate._monitor_parts import _part_digest
+from mallow.evaluate._passport import canonical_digest
 from mallow.models import Source
-from mallow.samples import decode_audio, read_audio_header
-from mallow.samples._shards import find_shards
+from mallow.samples import decode_audio, find_shards, read_audio_header
 
 ROWS = np.arange(12.0, dtype=np.float32).reshape(4, 3)
 
@@ -106,6 +109,11 @@ def score_seeds() -> list[bytes]:
         warnings.simplefilter("ignore")
         score = mallow.score(x, y, repeats=1)
         return [score.to_json().encode(), mallow.make_passport(score, x, y, key="k").to_json().encode()]
+
+
+@lru_cache
+def passport() -> dict[str, Any]:
+    return json.loads(score_seeds()[1])
 
 
 @lru_cache
@@ -208,6 +216,31 @@ def read_scores(data: bytes, folder: Path) -> None:
             messages.append(str(error))
     for message in messages:
         assert visible(message, lines=False) == message.strip() != "", ascii(message)
+
+
+def leaves_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to all values in what JSON holds."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not inside:
+        yield path
+    for key, part in inside:
+        yield from leaves_of(part, (*path, key))
+
+
+def change_passport(case: tuple[list[tuple[int, Any]], bool], folder: Path) -> None:
+    """Some values are others, and the digest may be mended: the key's holder did not sign that."""
+    edits, mended = case
+    data = copy.deepcopy(passport())
+    for number, value in edits:
+        paths = list(leaves_of(data))
+        *path, last = paths[number % len(paths)]
+        reduce(getitem, path, data)[last] = value
+    if mended:
+        data["digest"] = canonical_digest(data)
+    for key in ("k", None):
+        check = mallow.verify_passport(data, key=key)
+        assert not check.valid or (key, canonical_digest(data)) == ("k", passport()["digest"])
+        assert visible(str(check)) == str(check)
 
 
 def combine_part(data: bytes, folder: Path) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from annotation_page import hidden, make_study
 from mallow import annotate
 from mallow.annotate._app import make_app
+from mallow.annotate._connections import limited_protocol
 from mallow.human import write_study
 
 FORM = "application/x-www-form-urlencoded"
@@ -332,6 +333,76 @@ def visit_page(requests: list[Visit], folder: Path) -> None:
     votes = annotate.export_votes(page.store)
     assert len({(vote.annotator, vote.task, vote.kind, vote.question) for vote in votes}) == len(votes)
     assert page.ask(Visit(path="/owner", who="owner")).status == 200
+
+
+class Wire(asyncio.Transport):
+    """The server's end of a connection; what it writes is kept."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 5), "sockname": ("127.0.0.1", 80)})
+        self.written, self.closing = b"", False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+@lru_cache
+def wire_seeds() -> list[bytes]:
+    """What a browser sends, in one piece, in chunks, and several requests at once."""
+    form = b"name=Ann"
+    head = b"Host: testserver\r\nContent-Type: " + FORM.encode()
+    sized = b"POST /join HTTP/1.1\r\n" + head + b"\r\nContent-Length: 8\r\n\r\n" + form
+    parts = b"POST /join HTTP/1.1\r\n" + head + b"\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n" + form + b"\r\n0\r\n\r\n"
+    look = b"GET /health HTTP/1.1\r\nHost: testserver\r\nCookie: a=b\r\nRange: bytes=0-5\r\n\r\n"
+    waits = sized.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
+    upgrade = b"GET / HTTP/1.1\r\nHost: testserver\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    return [sized, parts, look, look + sized + look, waits, upgrade, b"HEAD / HTTP/1.0\r\n\r\n"]
+
+
+def send_bytes(data: bytes, folder: Path) -> None:
+    """Bytes as they come from a connection, in three pieces: every answer is one, and below 500."""
+    import uvicorn
+    from uvicorn.server import ServerState
+
+    page, wire = open_page(folder), Wire()
+    protocol_class = limited_protocol(annotate.Limits(waiting=5))
+    config = uvicorn.Config(page.app, http=protocol_class, ws="none", lifespan="off", log_level="critical")
+
+    async def serve() -> None:
+        state = ServerState()
+        protocol = protocol_class(config=config, server_state=state, app_state={})
+        protocol.connection_made(wire)
+        for part in (data[: len(data) // 3], data[len(data) // 3 : -5], data[-5:]):
+            if not wire.closing:
+                protocol.data_received(part)
+            await asyncio.sleep(0)
+        # An application that waits for the rest of a request, which does not come, is left alone.
+        while not wire.closing and not (protocol.cycle and protocol.cycle.more_body):
+            if not (waiting := [task for task in state.tasks if not task.done()]):
+                break
+            await asyncio.wait(waiting, timeout=5)
+        protocol.connection_lost(None)
+        if state.tasks:
+            await asyncio.wait(state.tasks, timeout=5)
+        assert not [task for task in state.tasks if not task.done()]
+
+    page.loop.run(serve())
+    for status in re.findall(rb"(?:^|\r\n)HTTP/1\.1 (\d+)", wire.written):
+        assert 100 <= int(status) < 500, wire.written
+    assert not wire.written or wire.written.startswith(b"HTTP/1.1 "), wire.written
+    assert b"Traceback" not in wire.written
 
 
 def _submissions(page: Page) -> int:

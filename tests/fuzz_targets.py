@@ -24,8 +24,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 import mallow
-from fuzz_files import FILES
-from fuzz_http import visit_page, visits
+from fuzz_files import FILES, change_passport
+from fuzz_http import send_bytes, visit_page, visits, wire_seeds
 from fuzz_people import PEOPLE
 from mallow._visible import one_line, visible
 from mallow.cli import cli
@@ -79,6 +79,8 @@ TOKENS += [
     b"\x00\x00\x00\x80",
     b"[" * 40,
     b"a" * 300,
+    b"HTTP/1.1\r\n",
+    b"Content-Length: 9\r\n",
 ]
 
 
@@ -462,6 +464,12 @@ class Target:
     run: Callable[[Any, Path], None]
 
 
+def passport_edits() -> st.SearchStrategy[Any]:
+    """Which values of a passport become what, and whether the digest is made to agree."""
+    values = st.integers(-3, 200) | st.floats(-1, 2) | plain()
+    return st.tuples(st.lists(st.tuples(st.integers(0, 10**6), values), max_size=3), st.booleans())
+
+
 def decoders() -> st.SearchStrategy[str]:
     parts = [
         "greedy",
@@ -503,6 +511,8 @@ TARGETS = {
     "gguf": Target(mutated(gguf_seeds), parse_gguf),
     "cache": Target(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=6), load_cache),
     "http": Target(visits(), visit_page),
+    "wire": Target(mutated(wire_seeds), send_bytes),
+    "passports": Target(passport_edits(), change_passport),
     **{name: Target(mutated(seeds), run) for name, (seeds, run) in (PEOPLE | FILES).items()},
 }
 

@@ -35,7 +35,7 @@ from mallow.evaluate import (
     verify_passport,
 )
 from mallow.evaluate._comparison import rank_systems
-from mallow.evaluate._passport import Finding
+from mallow.evaluate._passport_check import Finding
 from mallow.evidence import MAUVE_STAR, Evidence, IdentityTest, Signature
 from mallow.explain import Reason
 from mallow.results import Estimate

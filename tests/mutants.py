@@ -2,7 +2,7 @@
 
 Each is one change: `>=` to `>`, `+` to `-`, 1 to 0, `min` to `max`, branches swapped, a statement or an escape dropped, an
 entry of a table left out ... Other constants of modules are not changed: they were chosen, and their tests are experiments.
-Nor is the text of errors.
+Nor is the text of errors, or what only changes the look of a picture.
 """
 
 import ast
@@ -28,6 +28,21 @@ OPERATORS = {
 OPERATORS |= {other: one for one, other in OPERATORS.items()}
 # Calls that make a text or a number safe: without them it stays as it is.
 SAFETY = ("accumulate", "clip", "sort", "sorted", "abs", "visible", "escape", "escape_markdown", "one_line")
+# Arguments of matplotlib that were chosen by eye.
+LOOKS = {
+    "alpha",
+    "capsize",
+    "color",
+    "edgecolor",
+    "facecolor",
+    "fmt",
+    "fontsize",
+    "ha",
+    "linestyle",
+    "linewidth",
+    "loc",
+}
+LOOKS |= {"marker", "markeredgewidth", "markerfacecolor", "markersize", "rotation", "solid_capstyle", "va", "zorder"}
 NAMES = {"min": "max", "minimum": "maximum", "any": "all"}
 NAMES |= {other: one for one, other in NAMES.items()}
 
@@ -84,7 +99,9 @@ def _untouched(tree: ast.Module) -> Iterator[ast.AST]:
             yield node
         if isinstance(node, ast.AnnAssign) and node.value is None:
             yield node
-        if isinstance(node, ast.keyword) and node.arg == "strict":
+        if isinstance(node, ast.keyword) and node.arg in {"strict", *LOOKS}:
+            yield node
+        if isinstance(node, ast.Dict) and {key.value for key in node.keys if _is_string(key)} & LOOKS:
             yield node
         parts = [
             getattr(node, "annotation", None),
@@ -166,6 +183,8 @@ def _replace(parent: ast.AST, target: ast.AST, variant: ast.AST) -> None:
 
 
 def _brief(node: ast.AST) -> str:
+    if isinstance(node, ast.Dict):  # values may be long, and the keys tell which entry is missing
+        return f"{{{', '.join('**' if key is None else ast.unparse(key) for key in node.keys)}}}"
     text = f"{node.arg}={ast.unparse(node.value)}" if isinstance(node, ast.keyword) else ast.unparse(node)
     return " ".join(text.split("\n")[0].split())[:90]
 

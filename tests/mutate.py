@@ -8,10 +8,11 @@
 
 `mutants.py` says what a mutant is. Each is made in a temporary copy of the tree. The tests of the area run once without a
 change, to see which call which function (`mutant_tests.py`; a test that fails then is named, and not used); what was seen is kept in .mutate.json, by the content of the test
-file. Then the tests that call the changed function run against each mutant, the fastest first and for at most --budget seconds,
-until one fails; a mutant that no test notices survives and is printed. A survivor needs
-a test, or is equivalent: the code does the same with and without the change. Then `mutations.json` gives the reason, which is
-kept when the file is written again. The exit code is 1 if fewer than 90 % are killed, or a survivor has no reason.
+file. Then the tests that call the changed function run against each mutant, those of its module and the fastest first and for at
+most --budget seconds, until one fails. With --watch the files that are nearest to the changed modules come first, and further
+ones are watched only for the mutants that survive these, in at most three rounds. A mutant that
+no test notices survives and is printed. A survivor needs a test, or is equivalent: the code does the same with and without the change. Then `mutations.json` gives the reason, which is
+kept when the file is written again. The exit code is 1 if fewer than 90% are killed, or a survivor has no reason.
 
 The record of an area says how many of its last sample are killed now, and under "first seen" how many of each sample were when
 it was tried for the first time, before anybody could write a test for it: that is the rate to expect of other mutants.
@@ -25,6 +26,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import math
 import os
 import resource
 import shutil
@@ -40,12 +42,13 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from mutant_tests import Watch, choose_tests, function_at
+from mutant_tests import Unshrunk, Watch, choose_tests, function_at, nearest_first
 from mutants import Mutant, mutants_of, sample
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEN = ROOT / ".mutate.json"
 ENOUGH = 0.9  # of the mutants must be killed
+ROUNDS = 3  # with a limit of --watch, the survivors of a round meet more tests in the next
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,22 @@ AREAS = {
         ),
     ),
     "cache": Area(("embed/_cache*.py", "_files.py"), ("embed/test_cache.py", "test_files.py")),
+    "embed": Area(("embed/_[!c]*.py",), ("embed/test_[!c]*.py",)),
     "samples": Area(("samples/*.py",), ("samples/test_*.py", "embed/test_decode.py")),
+    "results": Area(
+        ("results/*.py",),
+        ("results/test_*.py", "report/test_plots.py", "evaluate/test_shown.py", "evaluate/test_sweep.py"),
+    ),
+    "report": Area(("report/*.py",), ("report/test_[!b]*.py",)),  # those of the browser see what these see, later
+    "engine": Area(
+        ("engine/*.py",), ("engine/test_[!r]*.py", "estimate/test_device.py")
+    ),  # Ray takes its time to start
+    "generate": Area(("generate/*.py",), ("generate/test_*.py",)),
+    "estimate": Area(("estimate/*.py",), ("estimate/test_*.py", "test_same_bits.py", RECORDED)),
+    "baselines": Area(("baselines/*.py",), ("baselines/test_*.py", RECORDED)),
+    "human": Area(("human/*.py",), ("human/test_*.py", "report/test_people.py", RECORDED)),
+    "annotate": Area(("annotate/*.py",), ("annotate/test_*.py",)),
+    "explain": Area(("explain/*.py",), ("explain/test_*.py", RECORDED)),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER, RECORDED)),
     "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py", RECORDED)),
     "caveats": Area(("caveats/*.py",), ("caveats/test_*.py", RECORDED)),
@@ -118,10 +136,11 @@ class Copy:
                 os.dup2(os.open(self.folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
             options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
             if watch is None:
-                code = int(pytest.main([*options, "-x", *trial.tests]))
+                code = int(pytest.main([*options, "-x", "--tb=no", *trial.tests], plugins=[Unshrunk()]))
             else:
-                code = int(pytest.main([*options, *trial.tests], plugins=[watch]))
-                (self.folder / "seen.json").write_text(json.dumps(watch.tests), encoding="utf-8")
+                code = int(pytest.main([*options, *trial.tests], plugins=[watch, Unshrunk()]))
+                seen = {"tests": watch.tests, "files": sorted(watch.complete)}
+                (self.folder / "seen.json").write_text(json.dumps(seen), encoding="utf-8")
             sys.stdout.flush()
         except BaseException:
             code = 1
@@ -151,7 +170,7 @@ def try_all(trials: list[Trial], copies: list[Copy]) -> list[str]:
                 free.append(own)
                 continue
             # The limit is on the processor time; a busy machine may take much longer, and a deadlock uses none.
-            running[own.start(trial)] = own, number, time.monotonic() + 20 * trial.limit
+            running[own.start(trial)] = own, number, time.monotonic() + 10 * trial.limit
         time.sleep(0.05)
         for process, (own, number, end) in list(running.items()):
             ended, status = os.waitpid(process, os.WNOHANG)
@@ -171,33 +190,41 @@ def try_all(trials: list[Trial], copies: list[Copy]) -> list[str]:
     return [ends[number] for number in range(len(trials))]
 
 
-def watch_tests(name: str, modules: list[str], copy: Copy) -> dict[str, dict[str, Any]]:
-    """Which functions each test of an area calls, and how long it takes; what .mutate.json knows is not run again."""
-    files = [file for pattern in AREAS[name].tests for file in sorted((ROOT / "tests").glob(pattern))]
-    files += [ROOT / "src" / "mallow" / module for module in modules]
+def watch_tests(name: str, chosen: list[Mutant], copy: Copy, most: float, more: bool) -> dict[str, dict[str, Any]]:
+    """Which functions each test of an area calls, and how long it takes; what .mutate.json knows is not run again.
+
+    The files that are nearest to the changed modules come first, and no new file begins after so many seconds. Where tests of
+    so many seconds are known, none is watched, unless `more` are asked for.
+    """
+    modules = sorted({one.path for one in chosen})
+    files = [file for pattern in AREAS[name].tests for file in sorted((copy.folder / "tests").glob(pattern))]
+    sources = [copy.path(module) for module in modules]
+    files = nearest_first(files, sources) + sources
     digests = {
-        file.relative_to(ROOT).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
+        file.relative_to(copy.folder).as_posix(): hashlib.blake2b(file.read_bytes(), digest_size=8).hexdigest()
         for file in files
     }
     known = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
     missing = [file for file, digest in digests.items() if known.get(file, {}).get("digest") != digest]
-    if missing:
+    seconds = [test["seconds"] for file in {*digests} - {*missing} for test in known[file]["tests"].values()]
+    if missing and (more or sum(seconds) < most):
         base = copy.folder / "src" / "mallow"
-        watch = Watch(base, [path.relative_to(base).as_posix() for path in base.rglob("*.py")])
+        watch = Watch(base, [path.relative_to(base).as_posix() for path in base.rglob("*.py")], most)
         source = copy.path(modules[0]).read_text(encoding="utf-8")
         process = copy.start(Trial(modules[0], source, missing, 7200.0), watch)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         output = (copy.folder / "output.txt").read_text()
         if code:  # they are no witnesses
             print("\n".join(line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))))
-        if code not in (0, 1):
+        if code not in (0, 1, 2, 5):  # 2: the time was up; 5: a file has no tests
             raise SystemExit(f"{name}: the tests cannot be run: {output[-2000:]}")
         seen = json.loads((copy.folder / "seen.json").read_text(encoding="utf-8"))
-        for file in missing:
-            tests = {test: value for test, value in seen.items() if test.split("::")[0] == file}
+        for file in seen["files"]:
+            tests = {test: value for test, value in seen["tests"].items() if test.split("::")[0] == file}
             known[file] = {"digest": digests[file], "tests": tests}
         SEEN.write_text(json.dumps(known), encoding="utf-8")
-    return {test: value for file in digests for test, value in known[file]["tests"].items()}
+    current = [known[file] for file, digest in digests.items() if known.get(file, {}).get("digest") == digest]
+    return {test: value for file in current for test, value in file["tests"].items()}
 
 
 def try_area(
@@ -215,19 +242,28 @@ def try_area(
         chosen = sample(mutants, options.sample, options.seed)
     if not chosen:
         return [], []
-    start, seen = time.monotonic(), watch_tests(name, modules, copies[0])
-
-    def trial_of(module: str, source: str, function: str | None) -> Trial:
-        tests = choose_tests(seen, module, function, options.budget)
-        return Trial(module, source, tests, 3 * sum(seen[test]["seconds"] for test in tests) + 30)
-
-    first = chosen[0].path
-    if try_all([trial_of(first, "raise RuntimeError\n", None)], copies[:1]) != ["killed"]:
-        raise SystemExit(f"{name}: the tests do not import the copy.")
-    trials = [trial_of(one.path, one.source(trees[one.path]), function_at(trees[one.path], one.line)) for one in chosen]
-    ends = try_all(trials, copies)
-    survivors = [one for one, end in zip(chosen, ends, strict=True) if end == "survived"]
-    killed, seconds, slow = len(chosen) - len(survivors), time.monotonic() - start, ends.count("too slow")
+    start, slow, survivors = time.monotonic(), 0, chosen
+    met: dict[Mutant, set[str]] = {one: set() for one in chosen}
+    for number in range(1 if options.watch == math.inf else ROUNDS):
+        known = watch_tests(name, survivors, copies[0], options.watch, more=number > 0)
+        if not number:
+            calling = ((one.path, choose_tests(known, one.path, None, 0.0)) for one in chosen)
+            module, tests = next((path, tests) for path, tests in calling if tests)
+            if try_all([Trial(module, "raise RuntimeError\n", tests, 60.0)], copies[:1]) != ["killed"]:
+                raise SystemExit(f"{name}: the tests do not import the copy.")
+        trials = []
+        for one in survivors:
+            tree, seen = trees[one.path], {test: value for test, value in known.items() if test not in met[one]}
+            tests = choose_tests(seen, one.path, function_at(tree, one.line), options.budget)
+            met[one] |= set(tests)
+            limit = 3 * sum(seen[test]["seconds"] for test in tests) + 10
+            trials.append(Trial(one.path, one.source(tree), tests, limit))
+        ends = try_all(trials, copies)
+        slow += ends.count("too slow")
+        survivors = [one for one, end in zip(survivors, ends, strict=True) if end == "survived"]
+        if not survivors:
+            break
+    killed, seconds = len(chosen) - len(survivors), time.monotonic() - start
     print(
         f"{name:10} {len(mutants):5} mutants, {len(chosen):3} tried, {killed:3} killed ({slow} of them too slow), {seconds:5.0f} s"
     )
@@ -277,7 +313,8 @@ def new_area(
 def find_modules(names: list[str]) -> dict[str, list[str]]:
     """The modules to change, by area; `all`, areas and names of modules are understood."""
     wanted: dict[str, list[str]] = {}
-    for name, area in AREAS.items():
+    for name in sorted(AREAS, key=lambda name: names.index(name) if name in names else 0):
+        area = AREAS[name]
         base = ROOT / "src" / "mallow"
         files = [file for pattern in area.modules for file in sorted(base.glob(pattern)) if file.stem != "__init__"]
         modules = [file.relative_to(base).as_posix() for file in files]
@@ -299,6 +336,12 @@ def main() -> int:
     parser.add_argument("--only", type=lambda text: [int(line) for line in text.split(",")], help="lines: 76,93")
     parser.add_argument("--again", action="store_true", help="the survivors in --record that have no reason, once more")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests against one mutant")
+    parser.add_argument(
+        "--watch",
+        type=float,
+        default=math.inf,
+        help="seconds after which no more test files of an area are watched; the nearest come first",
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--record", type=Path, help="write what was tried, and the survivors, into this file")
     options = parser.parse_args()

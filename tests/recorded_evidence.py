@@ -24,11 +24,12 @@ from mallow.evidence import (
     debiased_estimate,
     difference_between,
     find_units,
+    fit_sequential_test,
     gather_evidence,
     published_interval,
 )
-from mallow.evidence._learner import PassLearner
-from mallow.evidence._sequential import fit_sequential_test, fit_views
+from mallow.evidence._pass_learner import PassLearner
+from mallow.evidence._sequential import fit_views
 from mallow.theory import frontier
 
 PATH = Path(__file__).resolve().parent / "evidence" / "recorded.json"

@@ -37,7 +37,7 @@ class _Program(ctypes.Structure):
 
 
 def forbid(call: str) -> None:
-    """End this process at its next system call of this kind; there is no way back."""
+    """End this process at its next system call of this kind, but there is no way back."""
     numbers = NUMBERS[platform.machine()][call]
     checks = [line for number in numbers for line in ((_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _KILL))]
     lines = [(_LOAD, 0, 0, 0), *checks, (_RETURN, 0, 0, _ALLOW)]

@@ -104,3 +104,8 @@ def test_options_are_used():
 def test_missing_input_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         compute_mauve(**arguments)
+
+
+def test_bins_are_those_of_mauve_text_beyond_5000_samples_too():
+    x, y = np.random.default_rng(0).normal(size=(2, 5200, 2))
+    assert compute_mauve(x, y, kmeans_num_redo=1, kmeans_max_iter=1).num_buckets == 520

@@ -110,7 +110,7 @@ def test_texts_that_are_read_whole(tmp_path):
         "gone.json": "gone.json: cannot be read: No such file or directory. Check the path.",
         "b.json": "b.json: must be UTF-8 text; byte 2 is not.",
         "large.json": "large.json: has 1.5 GB; at most 1 GB are read.",
-        "pipe.json": "pipe.json: must be a file on a disk; it is a pipe or a device. Save its content to a file first.",
+        "pipe.json": "pipe.json: must be a file on a disk, but it is a pipe or a device. Save its content to a file first.",
         "": ": is a folder, not a file. Name a file in it.",
     }.items():
         with pytest.raises(InputError) as error:

@@ -5,6 +5,7 @@ import ast
 import json
 from pathlib import Path
 
+from mutant_tests import choose_tests, nearest_first
 from mutants import mutants_of
 from mutate import AREAS, described, keep_survivors, new_area, reasons_in
 
@@ -51,3 +52,41 @@ def test_the_record_names_code_that_exists():
     for key, reason in reasons_in(record):
         tree = ast.parse((SOURCES / key[0]).read_text(encoding="utf-8"))
         assert sum(tuple(described(mutant).values()) == key for mutant in mutants_of(key[0], tree)) == 1, (key, reason)
+
+
+def test_the_tests_of_a_module_come_first(tmp_path):
+    source = tmp_path / "_pca.py"
+    source.write_text("def reduce_rows(rows):\n    return rows\n\nclass Axes:\n    pass\n")
+    uses = {"test_score.py": "", "test_quantize.py": "reduce_rows(Axes)", "test_pca.py": "", "test_reduce.py": "Axes"}
+    for name, text in uses.items():
+        (tmp_path / name).write_text(text)
+    order = [path.name for path in nearest_first([tmp_path / name for name in uses], [source])]
+    assert order == ["test_pca.py", "test_quantize.py", "test_reduce.py", "test_score.py"]
+    tests = {
+        f"tests/{name}::{test}": {"seconds": seconds, "calls": [["_pca.py", function]]}
+        for name, test, seconds, function in (
+            ("test_pca.py", "slow", 9.0, "reduce_rows"),
+            ("test_pca.py", "other", 0.1, "Axes.__init__"),
+            ("test_score.py", "quick", 0.5, "reduce_rows"),
+        )
+    }
+    assert choose_tests(tests, "_pca.py", "reduce_rows", 60) == [
+        "tests/test_pca.py::slow",
+        "tests/test_score.py::quick",
+    ]
+    assert choose_tests(tests, "_pca.py", "reduce_rows", 5) == ["tests/test_score.py::quick"]
+    assert len(choose_tests(tests, "_pca.py", None, 60)) == 3
+
+
+def test_an_entry_is_named_by_the_keys_and_what_only_changes_a_look_stays():
+    code = "def f(ax, n):\n    ax.plot(n + 5, linewidth=2, label=3)\n    style = {'color': 7, 'marker': 8}\n    return {'a': n, **n, 'b': n}\n"
+    changes = [(one.before, one.after) for one in mutants_of("a.py", ast.parse(code))]
+    assert ("3", "4") in changes
+    assert ("5", "6") in changes
+    assert not {"2", "7", "8"} & {before for before, _ in changes}
+    assert not [change for change in changes if "color" in change[0]]
+    assert [after for before, after in changes if before == "{'a', **, 'b'}"] == [
+        "{**, 'b'}",
+        "{'a', 'b'}",
+        "{'a', **}",
+    ]

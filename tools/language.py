@@ -1,7 +1,7 @@
 """Count wordings that make readers stumble, per 1,000 words: python tools/language.py [-v] [PATH ...]
 
-Without paths it reads README.md, the pages of docs/, the help of every command, and the messages in src/. Code, tables of numbers
-and quoted output do not count. `-v` prints every place.
+Without paths it reads README.md, the pages of docs/, the help of every command, and the messages and public docstrings in
+src/. Code, tables of numbers, quoted output and bracketed defaults do not count. `-v` prints every place.
 """
 
 from __future__ import annotations
@@ -66,9 +66,23 @@ def messages(source: str) -> str:
     return "\n".join(text for text in sentences if len(text.split()) > 3 and re.search(r"[a-z]{3,} [a-z]{2,}", text))
 
 
+def docstrings(source: str) -> str:
+    """The prose of the docstrings of public modules, classes and functions: no formulas, no examples."""
+    found = []
+    documented = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, documented) and not node.name.startswith("_"):
+            text = ast.get_docstring(node) or ""
+            text = re.sub(r"^(?:>>>|\.\.\.) .*$|^[A-Z]\w+\n-+$", "", text, flags=re.MULTILINE)
+            blocks = re.split(r"\n\s*\n|\n(?=\S)|(?<=\n)(?=\w[\w, ]* : )", text)
+            blocks = [re.sub(r"``.*?``|`[^`]*`", "CODE", " ".join(block.split())) for block in blocks]
+            found += [block for block in blocks if re.search(r"[a-z]{3,} [a-z]{2,}", block)]
+    return "\n".join(found)
+
+
 def places(text: str) -> Iterator[tuple[str, str]]:
     """Pattern and the words around each place."""
-    plain = re.sub(r"\([^()]*\)", "", text)  # a semicolon in brackets divides a list
+    plain = re.sub(r"\([^()]*\)|\[[^][]*\]", "", text)  # a semicolon in brackets divides a list
     plain = re.sub(
         r"^(?:[-*] |\d+\. )?[*“]*[\w ,'-]{1,50}[*”]*: |; got\b", " ", plain, flags=re.MULTILINE
     )  # a label, a value
@@ -88,6 +102,7 @@ def sources() -> dict[str, dict[str, str]]:
         "docs": {str(page.relative_to(ROOT)): prose(page.read_text("utf-8")) for page in pages if page != help_page},
         "help": {"docs/commands.md": re.sub(r"`[^`]*`|--[\w-]+", "CODE", help_page.read_text("utf-8"))},
         "messages": {str(path.relative_to(ROOT)): messages(path.read_text("utf-8")) for path in programs},
+        "docstrings": {str(path.relative_to(ROOT)): docstrings(path.read_text("utf-8")) for path in programs},
     }
 
 

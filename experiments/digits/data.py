@@ -18,7 +18,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 class LeNet:
-    """An embedder: arrays of images to the 84 values before the last layer; 99.0 % right on real digits."""
+    """An embedder: arrays of images to the 84 values before the last layer; 99.0% right on real digits."""
 
     kind = "image"
 

@@ -4,7 +4,7 @@
     python experiments/digits/run.py        about ten minutes
 
 1,500 of the 10,000 MNIST test digits are the reference, another 1,500 what a perfect model would give. The GAN is split after its first layer,
-g = s ∘ h, and ψ contracts h(z) to its mean, as in the paper; the same noise serves every ψ. Embedders: a LeNet-5 (99.0 % right) and raw pixels.
+g = s ∘ h, and ψ contracts h(z) to its mean, as in the paper; the same noise serves every ψ. Embedders: a LeNet-5 (99.0% right) and raw pixels.
 Writes digits.json, digits.md, digits.png beside this file.
 """
 

@@ -349,17 +349,24 @@ def picture(results: dict[str, dict]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
-    names = [name for name in results["decoders"] if name.endswith("1000 prompts")]
-    colours = {"features": "#9aa0a6", "features, style": "#6f9bd1", "all": "#7b4fa3"}
-    for place, (title, colour) in enumerate(colours.items()):
-        limits = [results["decoders"][name][title][2] for name in names]
-        axes.plot(limits, np.arange(len(names)) + 0.12 * (1 - place), "o", color=colour, label=title, markersize=8)
-    axes.set(yticks=range(len(names)), yticklabels=[name.split(",")[0] for name in names], xlim=(-0.02, 1.02))
-    axes.invert_yaxis()
-    axes.set_xlabel("MAUVE is at most (95% limit), 1,000 prompts")
-    axes.grid(axis="x", alpha=0.3)
-    axes.legend(title="evidence looks at", loc="lower right")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
+    looks = {
+        "features": ("s", "#9aa0a6"),
+        "style": ("v", "#d08a2e"),
+        "features, prompts": ("D", "#4f9d8f"),
+        "features, style": ("^", "#6f9bd1"),
+        "all": ("o", "#7b4fa3"),
+    }
+    for each, size in zip(axes, (300, 1000), strict=True):
+        for place, (title, (marker, colour)) in enumerate(looks.items()):
+            limits = [results["decoders"][f"{name}, {size} prompts"][title][2] for name in DECODERS]
+            height = np.arange(len(DECODERS)) + 0.13 * (place - 2)
+            each.plot(limits, height, marker, color=colour, label=title, markersize=6)
+        each.set(yticks=range(len(DECODERS)), yticklabels=DECODERS, xlim=(-0.02, 1.02), title=f"{size:,} prompts")
+        each.set_xlabel("MAUVE is at most (95% limit)")
+        each.grid(axis="x", alpha=0.3)
+    axes[0].invert_yaxis()
+    axes[1].legend(title="evidence looks at", loc="lower right", fontsize=8)
     figure.savefig(HERE / "run.png", dpi=120)
 
 

@@ -104,7 +104,7 @@ def main() -> None:
         if set(names) <= set(values):
             a, b = (np.array(values[name]["% empty"]) for name in names)
             error = float(np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / SEEDS))
-            detail = f"{share[names[0]][0]:.1f} % and {share[names[1]][0]:.1f} %"
+            detail = f"{share[names[0]][0]:.1f}% and {share[names[1]][0]:.1f}%"
             claims.append(
                 Claim(
                     "tab:smoothing",

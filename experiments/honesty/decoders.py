@@ -109,7 +109,7 @@ def report(results: dict[str, dict]) -> str:
             "",
             row["verdict"],
             "",
-            "| decoder | rank | MAUVE at most: value (95 % limit) | p: no gap | MAUVE* (95 % interval, another draw) | published MAUVE |",
+            "| decoder | rank | MAUVE at most: value (95% limit) | p: no gap | MAUVE* (95% interval, another draw) | published MAUVE |",
             "|---|---|---|---|---|---|",
         ]
         for decoder, one in row["scores"].items():
@@ -147,7 +147,7 @@ def picture(results: dict[str, dict]) -> None:
         xerr=[np.zeros(len(names)), np.subtract(limits, values)],
         fmt="o",
         capsize=3,
-        label="certified: at most (95 % limit)",
+        label="certified: at most (95% limit)",
     )
     axes.plot([row[name]["MAUVE*"] for name in names], places, "s", alpha=0.7, label="MAUVE*, default embedder")
     axes.plot([row[name]["published"] for name in names], places, "x", label="published MAUVE, GPT-2 large")

@@ -4,8 +4,8 @@
 
 Two questions, asked of `mallow.evidence` on labels drawn from known bins:
 
-1. `published_interval`: is the score of *another draw* of as many samples inside, in 95 % of draws?
-2. `debiased_estimate`: is the score of the *true masses* inside, in 95 % of draws?
+1. `published_interval`: is the score of *another draw* of as many samples inside, in 95% of draws?
+2. `debiased_estimate`: is the score of the *true masses* inside, in 95% of draws?
 
 The constants of both (`_published.py`) were tuned on family 1 and then run on family 2: other distributions of the same kinds and
 other draws. Both tables are in intervals.md. Part 3 asks question 1 of the whole of `Quantize` on points, where another draw is also

@@ -3,7 +3,7 @@
     python experiments/honesty/monitor.py [--runs 400]      about six minutes on one core; with texts embedded before, or left out
 
 Without a gap: 400 runs per setting, each with its own reference and a look after each of 100 batches; counted are runs with any alarm. Beside it
-the naive way, the same test at 5 % for a single look, looked at 100 times. With a gap: how many samples of the model were seen when the
+the naive way, the same test at 5% for a single look, looked at 100 times. With a gap: how many samples of the model were seen when the
 alarm sounded. Independent runs of a model are passed to the test as a whole and looked at afterwards, which gives exactly the
 p-values of `Monitor.update` after every batch; the first run of each setting is also made by `Monitor.update`, and compared.
 The method, its constants and the views were chosen on Gaussians, Student's t, log-normal and clustered points (seeds 1 to 9)
@@ -210,7 +210,7 @@ GAPS: list[tuple[str, int, Callable[[np.ndarray], np.ndarray]]] = [
     ("all widths × 0.9", 16, lambda rows: change(rows, width=0.9)),
     ("all widths × 0.8", 16, lambda rows: change(rows, width=0.8)),
     ("all widths × 1.1", 16, lambda rows: change(rows, width=1.1)),
-    ("shift by 1 σ along a direction with 0.1 % of the largest variance", 100, lambda rows: change(rows, 70, 1.0)),
+    ("shift by 1 σ along a direction with 0.1% of the largest variance", 100, lambda rows: change(rows, 70, 1.0)),
 ]
 
 
@@ -218,7 +218,7 @@ def study_gaps(runs: int) -> list[dict]:
     """Samples seen until the alarm, for each gap; Gaussians, reference of 2,000, batches of 50."""
     results, batch, clock = [], 50, Clock()
     for width in (16, 100):
-        scale = np.exp(-np.arange(width) / 20) if width == 100 else np.ones(width)  # e^-7 = 0.1 % of the variance at 70
+        scale = np.exp(-np.arange(width) / 20) if width == 100 else np.ones(width)  # e^-7 = 0.1% of the variance at 70
         seen: dict[str, dict[str, list]] = {}
         for run in range(runs):
             rng = np.random.default_rng([SEED, 200, width, run])
@@ -288,8 +288,8 @@ def report(results: dict) -> str:
     lines = [
         "# The alarm of `Monitor`: valid at every look",
         "",
-        "Written by `python experiments/honesty/monitor.py`. Promised: without a gap, at most 5 % of runs raise an alarm at any of their "
-        "100 looks. *naive*: the same test for a single look at 5 %, looked at 100 times. Shares in per cent, ± standard error of the "
+        "Written by `python experiments/honesty/monitor.py`. Promised: without a gap, at most 5% of runs raise an alarm at any of their "
+        "100 looks. *naive*: the same test for a single look at 5%, looked at 100 times. Shares in per cent, ± standard error of the "
         "simulation. Families marked * were not looked at while the method was chosen; all seeds are new.",
         "",
         "| no gap | reference | batch | runs | alarm | naive |",
@@ -313,7 +313,7 @@ def report(results: dict) -> str:
         "",
         "How soon: samples of the model seen when the alarm sounds, median (quartiles) of all runs, or the share of runs with an alarm within "
         "100 looks. Gaussians, reference of 2,000, batches of 50. *naive* is quicker since it also cries without cause. The last four "
-        "columns: each view alone, at its share of the 5 %.",
+        "columns: each view alone, at its share of the 5%.",
         "",
         "| gap | d | runs | alarm | naive | " + " | ".join(VIEWS) + " |",
         "|---|---|---|---|---|" + "---|" * len(VIEWS),
@@ -340,7 +340,7 @@ def report(results: dict) -> str:
 def time_text(summary: dict) -> str:
     low, middle, high = summary["quartiles"]
     if middle is None:
-        return f"{100 * summary['share']:.0f} %"
+        return f"{100 * summary['share']:.0f}%"
     return f"{middle} ({low} to {'more' if high is None else high})"
 
 

@@ -53,7 +53,7 @@ CASES = [
 
 
 def sampler(family: str, parameter: float, width: int):
-    """A function (n, rng) → points of both sides. Pairs share 80 % of their variance, as texts for one prompt do."""
+    """A function (n, rng) → points of both sides. Pairs share 80% of their variance, as texts for one prompt do."""
     fixed = np.random.default_rng(1)
     direction = fixed.normal(size=width)
     direction /= np.linalg.norm(direction)
@@ -146,7 +146,7 @@ def report(rows: list[dict], trials: int, seconds: float) -> str:
         "# Bins placed by the samples that are counted in them",
         "",
         f"Written by `python experiments/honesty/optimism.py` in {seconds / 60:.1f} minutes, {trials} trials each. *Too high* is the bias-corrected MAUVE of",
-        "the samples minus that of fresh points in the same bins, with its standard error. *Covered*: how often the 95 % interval of the",
+        "the samples minus that of fresh points in the same bins, with its standard error. *Covered*: how often the 95% interval of the",
         "bias-corrected value holds the latter. *In halves*: how often half of the samples, counted in bins that the other half placed, shows it.",
         "",
         "| family | width | n | bins/n | bias-corrected | fresh points | too high | covered | score | of fresh points | in halves |",

@@ -3,10 +3,10 @@
     python experiments/honesty/power.py [--trials 30] [NAME ...]     about half an hour on one core with the features cached; NAMEs: only these
 
 Alternatives: decoders of GPT-2 large against human continuations of the same prompts (pairs) and of other prompts; human documents
-and continuations into which 2 to 40 % machine text is mixed, passages of books with 2 to 40 % by a 5-gram model. Tests, all at 5 %: the test of identity of the library; the permutation test on the bins
+and continuations into which 2 to 40% machine text is mixed, passages of books with 2 to 40% by a 5-gram model. Tests, all at 5%: the test of identity of the library; the permutation test on the bins
 of the published score; held-out accuracy of a logistic regression (half of the units to learn, half to test, binomial); MMD with
 a Gaussian kernel of median width, permutations of rows. n grows until every test sees the gap in nearly all trials or the data
-end; a test that does so is not run again with more. Samples for 80 % power come from linear interpolation in log n. Writes power.json, power.md and power.png
+end; a test that does so is not run again with more. Samples for 80% power come from linear interpolation in log n. Writes power.json, power.md and power.png
 beside this file.
 """
 
@@ -34,7 +34,7 @@ Draw = Callable[[int, np.random.Generator], tuple[Samples, Samples] | None]  # N
 
 def identity(reference: Samples, model: Samples, seed: int) -> tuple[float, dict[str, float]]:
     learner = learn(reference, model, seed=seed)
-    test = run_identity_test(learner.space, learner.units, 1, permutations=PERMUTATIONS, seed=seed)
+    test = run_identity_test(learner.spaces, learner.units, 1, permutations=PERMUTATIONS, seed=seed)
     return test.p_value, settings.statistics_alone(test)
 
 
@@ -166,7 +166,7 @@ def measure(name: str, draw: Draw, trials: int) -> dict[str, object]:
 
 
 def samples_needed(power: dict[str, float]) -> float:
-    """n at which the power is 80 %, by linear interpolation in log n; infinite where the data end before."""
+    """n at which the power is 80%, by linear interpolation in log n; infinite where the data end before."""
     sizes, values = np.array([int(n) for n in power]), np.maximum.accumulate(list(power.values()))
     if not len(values) or values[-1] < POWER:
         return np.inf
@@ -175,7 +175,7 @@ def samples_needed(power: dict[str, float]) -> float:
 
 def report(results: dict[str, dict]) -> str:
     lines = [
-        "# Samples of each side for 80 % power at the 5 % level, on real text",
+        "# Samples of each side for 80% power at the 5% level, on real text",
         "",
         "Written by `python experiments/honesty/power.py` (seed 14). *> n*: not reached with n, the most that the data allow; ≤ n: reached with the fewest "
         "tried. *ratio*: this library to bins. In brackets the power with the most samples that the test was run with.",
@@ -212,7 +212,7 @@ def report(results: dict[str, dict]) -> str:
     statistics = list(dict.fromkeys(each for row in results.values() for own in row["alone"].values() for each in own))
     lines += [
         "",
-        "What each statistic of the test adds: share with p < .05 of each alone (without correction for their number), at the n whose joint power is nearest 80 %",
+        "What each statistic of the test adds: share with p < .05 of each alone (without correction for their number), at the n whose joint power is nearest 80%",
         "",
         "| alternative | n | joint | " + " | ".join(statistics) + " |",
         "|---|---|---|" + "---|" * len(statistics),

@@ -46,7 +46,7 @@ FAMILIES = {
         "8 equal systems, 20 items": {"systems": 8, "votes": 1000, "item": 0.7, "spread": 0.0},
         "uneven items": {"uneven": "items", "item": 1.0},
         "12 uneven annotators": {"uneven": "annotators", "annotators": 12, "annotator": 0.6},
-        "30 % ties": {"ties": 0.3},
+        "30% ties": {"ties": 0.3},
         "8 items, 6 annotators": {"items": 8, "annotators": 6},
         "4 equal systems, 8 items, 6 annotators, no effects": {
             "items": 8,
@@ -77,7 +77,7 @@ FAMILIES = {
             "spread": 0.0,
         },
         "uneven items and annotators": {"uneven": "both", "items": 30, "annotators": 25, "item": 0.7, "annotator": 0.4},
-        "15 % ties, wide spread": {"ties": 0.15, "spread": 2.4, "systems": 5, "votes": 800},
+        "15% ties, wide spread": {"ties": 0.15, "spread": 2.4, "systems": 5, "votes": 800},
         "three systems, 12 items": {"systems": 3, "items": 12, "votes": 360, "item": 0.9},
     },
 }

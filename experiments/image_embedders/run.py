@@ -121,7 +121,7 @@ def picture(results: dict[str, dict[str, object]]) -> None:
         axis.grid(alpha=0.3)
     axes[0].invert_yaxis()
     axes[3].legend(fontsize=8, loc="lower left")
-    figure.supxlabel("MAUVE is at most this, with 95 % confidence; 1: nothing was seen", fontsize=10)
+    figure.supxlabel("MAUVE is at most this, with 95% confidence; 1: nothing was seen", fontsize=10)
     figure.savefig(HERE / "image_embedders.png", dpi=110)
 
 

@@ -1,10 +1,10 @@
-"""Is copying told from generalising? A generator mixed with 0 to 50 % copies of its training data, exact and edited, on real texts.
+"""Is copying told from generalising? A generator mixed with 0 to 50% copies of its training data, exact and edited, on real texts.
 
     python experiments/memorisation/run.py [--null 200] [--trials 20] [--embedder glove] [books news ...]
 
 Each trial splits human texts at random into training data, fresh data (the reference) and texts of a perfect model, 500 of
 each, and replaces a share of the model's texts by copies of training data. Counted is how often `mallow.memorisation` finds
-copying at the 5 % level, and how often its second test, which is not valid for every model, rejects; estimated is the share of near copies. Two models copy nothing and differ from the data: GPT-2 small
+copying at the 5% level, and how often its second test, which is not valid for every model, rejects; estimated is the share of near copies. Two models copy nothing and differ from the data: GPT-2 small
 against WebText, and a model of few topics. The settings of `explain/_memorisation.py`
 were chosen on books with GloVe (seeds 7); all seeds here are others, and news and the second embedder were not looked at.
 Writes results-EMBEDDER.json and memorisation.md beside this file.
@@ -112,7 +112,7 @@ def page() -> str:
         for name, rows in known["results"].items():
             lines += [f"## {name}, {known['embedder']}, n = {N} each", ""]
             lines += [
-                "| model | trials | copying found | second test | near copies, mean (95 %) | at training data beyond chance, mean |"
+                "| model | trials | copying found | second test | near copies, mean (95%) | at training data beyond chance, mean |"
             ]
             lines += ["|---|---|---|---|---|---|"]
             for key, one in rows.items():

@@ -129,7 +129,7 @@ def main() -> None:
         "share of the left side",
         "agrees with people",
         "Spearman with people",
-        "scores inside people's 95 % intervals",
+        "scores inside people's 95% intervals",
     ]
     page += [table(head, rows), ""]
     battles: dict[str, list[Vote]] = {}
@@ -173,7 +173,7 @@ def main() -> None:
             )  # fmt: skip
     head = [
         "people's votes, judges",
-        "coverage of 95 %",
+        "coverage of 95%",
         "of people alone",
         "effective votes",
         "gain",

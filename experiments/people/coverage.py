@@ -2,7 +2,7 @@
 
     python experiments/people/coverage.py [--trials 150]      about three minutes on one core
 
-True values of both sides are drawn with a known correlation, and measured with known errors. Counted is how often the 95 % interval
+True values of both sides are drawn with a known correlation, and measured with known errors. Counted is how often the 95% interval
 holds the correlation of the true values, for the intervals of `correlate`, and for those of the usual way, in which both sides are drawn anew
 around their measurements. Writes coverage.json and coverage.md beside this file.
 """
@@ -61,7 +61,7 @@ def main() -> None:
     page = [
         "# Intervals of correlations",
         "",
-        f"How often 95 % intervals hold, of {trials} trials each.",
+        f"How often 95% intervals hold, of {trials} trials each.",
         "",
         table(head, rows),
         "",

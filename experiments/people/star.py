@@ -14,7 +14,7 @@ from mallow.human import Ranking, check_annotators, rank, read_votes
 
 
 def gaps(ranking: Ranking) -> dict[str, tuple[float, float, float]]:
-    """System → its score minus that of people, with the 95 % interval."""
+    """System → its score minus that of people, with the 95% interval."""
     found = {}
     for one in ranking.differences:
         low, high = one.interval
@@ -33,7 +33,7 @@ def main() -> None:
     page = ["# (a) A star: people against each of eight systems", ""]
     page += [
         f"{len(everything) // 3} annotations by {len(everything.annotators)} people, 90 per system, three questions each. "
-        f"{len(votes) // 3} took at least 25 s. Scores are differences from the text by people, in points, with 95 % intervals "
+        f"{len(votes) // 3} took at least 25 s. Scores are differences from the text by people, in points, with 95% intervals "
         "clustered by annotator; beside them the published differences, which come from all 36 pairs.",
         "",
     ]
@@ -59,7 +59,7 @@ def main() -> None:
             ]
             for name in reversed(order)
         ]
-        head = ["system", "star", "95 % interval", "published", "star, all times", "star, without flagged people"]
+        head = ["system", "star", "95% interval", "published", "star, all times", "star, without flagged people"]
         page += [f"## {question}", "", table(head, rows), ""]
         page += [
             f"The published difference lies in the interval for {inside} of 8 systems. {significant} of 36 pairs can be told apart. "

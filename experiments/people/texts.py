@@ -69,7 +69,7 @@ def main() -> None:
                 f"{published()['human-like'][name]:+.0f}",
             ]
         )
-    head = ["system", "texts", "MAUVE*", "95 % of other draws", "certified", "at most, 95 % sure", "p of no gap"]
+    head = ["system", "texts", "MAUVE*", "95% of repeat samples", "certified", "95% upper bound", "p-value (no gap)"]
     page = ["# (c) On the texts that people judged", ""]
     page += [
         f"{len(texts['human'])} texts by people against 90 texts of each system, the same that were judged, without markup; the default "
@@ -104,7 +104,7 @@ def main() -> None:
     page += [
         "## What can and cannot be seen",
         "",
-        f"- A gap to people is found for {len(seen)} of 8 systems at the 5 % level"
+        f"- A gap to people is found for {len(seen)} of 8 systems at the 5% level"
         + (f": {', '.join(seen)}." if seen else "."),
         f"- {told} of {pairs} differences between systems are significant by held-out evidence, and none of 36 by the votes.",
         f"- With the votes on the same texts nothing can be said: the intervals of the correlations are {shut}. The errors of 46 votes "

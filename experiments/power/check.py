@@ -5,8 +5,8 @@
 Each trial draws one reference and, for every gap in the list, the samples of two models, one for the baseline and one for
 now. Every pair of gaps is then checked with `mallow.evaluate._check.estimate_drop` at a permitted drop of 0.02, as `mallow
 check` does. The drop is that of the mean certificates over all trials: what samples of this size certify. Counted are the three
-outcomes, and how often the drop lies below the low end or above the high end of its 90 % interval, each of which is meant to
-happen in at most 5 %. For shifted Gaussians the true MAUVE is known too, and the same is counted for the true drop.
+outcomes, and how often the drop lies below the low end or above the high end of its 90% interval, each of which is meant to
+happen in at most 5%. For shifted Gaussians the true MAUVE is known too, and the same is counted for the true drop.
 
 The constants of `_drop.py` were chosen on the first two settings with seed 41; the others confirm them.
 Writes check-seed-SEED.json and check-seed-SEED.md beside this file.
@@ -94,7 +94,7 @@ SETTINGS: dict[str, tuple[Draw, bool]] = {  # and whether the true MAUVE is that
     "means, width 8, n = 200": (gaussians(200, 8), True),
     "means, width 8, n = 500": (gaussians(500, 8), True),
     "means, width 50, n = 500": (gaussians(500, 50), True),
-    "pairs, 60 % in common, n = 500": (gaussians(500, 8, common=0.6), True),
+    "pairs, 60% in common, n = 500": (gaussians(500, 8, common=0.6), True),
     "125 prompts with 4 samples": (gaussians(500, 8, common=0.5, group=4), True),
     "widths, width 20, n = 500": (gaussians(500, 20, widths=True), False),
     "nucleus and top-k texts, n = 500": (decoders(500), False),
@@ -149,7 +149,7 @@ def report(results: dict[str, dict], seed: int) -> str:
         "",
         "Written by `python experiments/power/check.py`. *drop*: of the mean certificates; in brackets the true one, where it is known. "
         f"*passed*, *regression*: how often, with a permitted drop of {MAX_DROP}; the rest cannot tell. *missed*: how often the "
-        "drop lies below or above its 90 % interval, 5 % each are meant; in brackets the same for the true drop.",
+        "drop lies below or above its 90% interval, 5% each are meant; in brackets the same for the true drop.",
     ]
     for name, result in results.items():
         lines += ["", f"## {name} ({result['trials']} trials)", "", "| certified before → now | drop | passed | regression | missed below, above | mean width |", "|---|---|---|---|---|---|"]  # fmt: skip

@@ -5,9 +5,9 @@
 Alternatives: those that MMD-FUSE was published with (Biggs, Schrab and Gretton, 2023: a mixture of four Gaussians in the plane of
 which one has another standard deviation; a uniform density with two perturbations along each axis), and human texts into which
 machine texts are mixed, or continuations by a decoder against human ones of other prompts. Peers, written anew from their papers:
-MMD-FUSE and MMDAgg (ten Laplace and ten Gaussian kernels each, widths from half the 5 % quantile of distances to twice the 95 %
+MMD-FUSE and MMDAgg (ten Laplace and ten Gaussian kernels each, widths from half the 5% quantile of distances to twice the 95%
 one), MMD with the median width, the energy distance, and a linear classifier learned on half of the samples whose mean scores
-on the other half are compared. All by 499 permutations at 5 %; with more than 512 samples, blocks of samples change sides
+on the other half are compared. All by 499 permutations at 5%; with more than 512 samples, blocks of samples change sides
 together, for the library and for the first four peers alike. Constants were chosen with seed 1 and confirmed with seed 1914.
 Writes peers-seed-SEED.json, .md and .png beside this file.
 """
@@ -26,8 +26,8 @@ import settings
 from scipy.spatial.distance import pdist, squareform
 
 from mallow.evidence import run_permutations
+from mallow.evidence._atoms import merge_atoms
 from mallow.evidence._exchange import find_exchange
-from mallow.evidence._identity import merge_atoms
 from mallow.generate import NGram, generate
 from mallow.samples import Samples
 

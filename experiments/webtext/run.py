@@ -161,7 +161,7 @@ def report(
     lines += [
         "Rank correlation over the six decoders of the distance from the reference: with MAUVE* of KL, and with the published"
     ]
-    lines += ["MAUVE (GPT-2 large features). With six systems, ±0.89 is the least that is significant at 5 %.", ""]
+    lines += ["MAUVE (GPT-2 large features). With six systems, ±0.89 is the least that is significant at 5%.", ""]
     lines += ["| measure | with MAUVE* | with published |", "| --- | ---: | ---: |"]
     for place, row in enumerate(found.rows):
         off = [abs(found.values[each][row.name] - row.ideal) for each in DECODERS]

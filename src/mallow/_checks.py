@@ -41,7 +41,7 @@ def whole(name: str, value: int, *, least: int) -> int:
 
 
 def one_of(name: str, value: object, allowed: Sequence[str | None]) -> None:
-    """Refuse a value that is not allowed; the message suggests the nearest allowed one."""
+    """Refuse a value that is not allowed. The message suggests the nearest allowed one."""
     if value in allowed:
         return
     choices = [choice for choice in allowed if choice is not None]
@@ -88,6 +88,6 @@ def same_shape(first: str, a: NDArray[np.float64], second: str, b: NDArray[np.fl
 
 
 def first_place(mask: NDArray[np.bool_]) -> Sequence[int] | int:
-    """The index of the first true entry, for error messages; a plain int for one axis."""
+    """The index of the first true entry, for error messages. A plain int for one axis."""
     place = [int(axis[0]) for axis in mask.nonzero()]
     return place[0] if len(place) == 1 else tuple(place)

@@ -141,7 +141,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
             raise InputError(f"{name}: is a folder, not a file. Name a file in it.")
         if not stat.S_ISREG(status.st_mode):
             raise InputError(
-                f"{name}: must be a file on a disk; it is a pipe or a device. Save its content to a file first."
+                f"{name}: must be a file on a disk, but it is a pipe or a device. Save its content to a file first."
             )
         if status.st_size > _LARGEST_TEXT:
             raise InputError(f"{name}: has {status.st_size / 1e9:.1f} GB; at most {_LARGEST_TEXT / 1e9:g} GB are read.")
@@ -165,7 +165,7 @@ def _unzip(file: Path, name: str) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What JSON holds; a ValueError for anything that is not JSON, is nested too deeply, or has a key twice.
+    """What JSON holds. A ValueError for anything that is not JSON, is nested too deeply, or has a key twice.
 
     Of a key that occurs twice, each program reads another value: people would see one, and mallow the other.
 
@@ -192,7 +192,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; a ValueError if two of its values have the same name: nobody can tell which one counts."""
+    """An object of JSON. A ValueError if two of its values have the same name: nobody can tell which one counts."""
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
@@ -238,7 +238,7 @@ _CONTENTS: dict[tuple[object, ...], _Content] = {}  # of files that were not cha
 
 
 def _content_of(file: Path) -> _Content:
-    """The digest of a file, and the files that it names if it is an ONNX graph; an InputError if it cannot be read."""
+    """The digest of a file, and the files that it names if it is an ONNX graph. An InputError if it cannot be read."""
     try:
         with file.open("rb") as stream:
             stamp, is_graph = file_stamp(stream.fileno()), file.suffix == ".onnx"
@@ -255,7 +255,7 @@ def _content_of(file: Path) -> _Content:
 
 
 def file_stamp(file: int | str | os.PathLike[str]) -> tuple[int, ...]:
-    """What changes when a file is written to or replaced; the last two are times."""
+    """What changes when a file is written to or replaced. The last two are times."""
     status = os.stat(file)
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
@@ -290,7 +290,7 @@ def _text_at(content: bytes, place: int) -> str:
 
 
 def _linked_files(root: Path) -> list[Path]:
-    """All files of a folder, hidden ones and those behind links too; a link to a folder above it is not followed."""
+    """All files of a folder, hidden ones and those behind links too. A link to a folder above it is not followed."""
     files = []
     waiting = [(root, frozenset([os.path.realpath(root)]))]
     while waiting:

@@ -19,7 +19,7 @@ import numpy as np
 from mallow._checks import positive, whole
 from mallow.embed import LanguageModel, embed_samples
 from mallow.errors import EstimateWarning, InputError
-from mallow.estimate import Quantize, Reduce
+from mallow.estimate import Quantize, Reduce, published_bins
 from mallow.theory import Array, Masses, area, frontier, integral
 from mallow.theory.smoothing import empirical, krichevsky_trofimov
 
@@ -98,14 +98,14 @@ def compute_mauve(
         dtype="float32",
         device="cpu" if device_id < 0 else f"cuda:{device_id}",
     )
-    x = np.asarray(_find_features("p", p_features, p_tokens, p_text, model))
-    y = np.asarray(_find_features("q", q_features, q_tokens, q_text, model))
+    x = np.atleast_1d(_find_features("p", p_features, p_tokens, p_text, model))
+    y = np.atleast_1d(_find_features("q", q_features, q_tokens, q_text, model))
     if pca_max_data != -1:
         warnings.warn("`pca_max_data` has no effect: PCA uses all the data.", EstimateWarning, stacklevel=2)
     if use_float64:
         x, y = x.astype(np.float64), y.astype(np.float64)
     estimator = Quantize(
-        bins=num_buckets,
+        bins=published_bins(min(len(x), len(y))) if num_buckets == "auto" else num_buckets,
         smoothing=empirical,
         reduce=Reduce(variance=kmeans_explained_var),
         restarts=whole("kmeans_num_redo", kmeans_num_redo, least=1),

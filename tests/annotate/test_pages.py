@@ -12,6 +12,7 @@ from annotation_page import hidden, make_study, place_of
 from mallow import annotate
 from mallow.annotate._store import Finished
 from mallow.human import TEXT_FORM, QualityChecks, Question, read_votes
+from store_calls import Calls
 
 
 def test_a_whole_study_without_javascript(serve, study_file):
@@ -170,14 +171,14 @@ def test_a_lease_ends_by_itself_and_is_renewed_by_looking(tmp_path):
     from mallow.annotate._store import open_store
 
     store = open_store(str(tmp_path / "x.db"), make_study(per_pair=1, systems=1), lease=100.0)
-    ann, bob = (store.join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
-    assert store.current(ann, 0.0) == 1
-    assert store.current(bob, 99.0) == Finished("waiting")
-    assert store.assignment(ann, 1, 60.0).state == "open"  # she looks at it again: until 160
-    assert store.current(bob, 159.0) == Finished("waiting")
-    assert store.current(bob, 161.0) == 1
-    assert store.assignment(ann, 1, 162.0) is None
-    assert store.current(ann, 163.0) == Finished("waiting")
+    ann, bob = (Calls(store).join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
+    assert Calls(store).current(ann, 0.0) == 1
+    assert Calls(store).current(bob, 99.0) == Finished("waiting")
+    assert Calls(store).assignment(ann, 1, 60.0)[0].state == "open"  # she looks at it again: until 160
+    assert Calls(store).current(bob, 159.0) == Finished("waiting")
+    assert Calls(store).current(bob, 161.0) == 1
+    assert Calls(store).assignment(ann, 1, 162.0)[0] is None
+    assert Calls(store).current(ann, 163.0) == Finished("waiting")
     store.close()
 
 
@@ -228,7 +229,7 @@ def test_gold_and_repeated_pairs_are_exported_as_such(serve, study_file):
     interesting = [vote for vote in annotate.export_votes(served.store) if vote.question == "interesting"]
     assert all(vote.expected is None for vote in interesting)
     shown = re.sub(r"\s+", " ", owner_page(served)[1])
-    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0 % of \d</td> <td>\d+ % of 3</td>", shown)
+    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0% of \d</td> <td>\d+ % of 3</td>", shown)
 
 
 # --- coming in
@@ -332,10 +333,10 @@ def test_the_owner_sees_progress_agreement_and_times(serve, study_file):
         person.answer(text, answers, seconds="0.01")
     owner, text = owner_page(served)
     shown = re.sub(r"\s+", " ", text)
-    assert "<strong>4</strong> of 4 votes (100 %) from 2 annotators." in shown
+    assert "<strong>4</strong> of 4 votes (100%) from 2 annotators." in shown
     assert "Answers in less than 25 s do not count in <code>mallow rank</code>" in shown
-    assert "interesting</th> <td>100 % of 2</td> <td>1.00</td>" in shown
-    assert "sensible</th> <td>0 % of 2</td> <td>-0.50</td>" in shown  # α of 1, −1 and 1, −1 by hand: 1 − 1/(2/3)
+    assert "interesting</th> <td>100% of 2</td> <td>1.00</td>" in shown
+    assert "sensible</th> <td>0% of 2</td> <td>-0.50</td>" in shown  # α of 1, −1 and 1, −1 by hand: 1 − 1/(2/3)
     assert "Bob &lt;b&gt;" in shown
     assert "Time per pair: median 0 s" in shown
     _, headers, votes = owner.get("/owner/votes.jsonl")
@@ -451,3 +452,19 @@ def test_time_is_what_the_page_measured_but_never_more_than_passed(serve, study_
     ann.answer(text, "-1", seconds="0.02")  # a second visit adds its time
     again = [vote.seconds for vote in annotate.export_votes(served.store) if vote.task == "t0001"]
     assert again == [pytest.approx(0.07)] * 3
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_jumps_changes_no_time_and_takes_no_pair_away(serve, study_file, monkeypatch, jump):
+    served = serve(study_file(), lease=600.0)
+    ann = served.person()
+    text = ann.join("Ann")
+    time.sleep(0.3)
+    clock = time.time
+    monkeypatch.setattr("time.time", lambda: clock() + jump)
+    served.person().join("Bob")
+    ann.answer(text, "1", seconds="1e9")
+    (row,) = served.store.dump()["submissions"]
+    assert 0.3 <= row["seconds"] < 60
+    given = [(row["task"], row["state"]) for row in served.store.dump()["assignments"]]
+    assert len(set(given)) == len(given) == 3  # Bob was not given Ann's pair, which was still hers

@@ -65,7 +65,7 @@ def test_anything_but_a_list_of_texts_is_refused(statistic):
         ([1, 2], "`texts` must hold str or lists of tokens; got int at index 0."),
         (["a b c d", b"a b"], "`texts` must hold str or lists of tokens; got bytes at index 1."),
         ([["a"], [["b"]]], "`texts` must have hashable tokens, such as str or int; in text 1: unhashable type: 'list'"),
-        (["", " ", []], "`texts` must have tokens; all 3 texts are empty."),
+        (["", " ", []], "`texts` must have tokens, but all 3 texts are empty."),
     ]:
         with pytest.raises(InputError, match=message):
             statistic(texts)

@@ -49,7 +49,7 @@ def test_distinct_and_diversity_equal_their_definitions(texts, n):
         within[size] = sum(len(counts) for counts in counted) / total if total else None
     if pooled[n] is None:
         with pytest.raises(
-            InputError, match=f"`texts` must include a text of at least {n} tokens; there is no {n}-gram."
+            InputError, match=f"`texts` must include a text of at least {n} tokens, but there is no {n}-gram."
         ):
             distinct(texts, n)
     else:
@@ -68,7 +68,9 @@ def test_equal_texts_lower_distinct_but_not_diversity():
 
 @pytest.mark.parametrize("statistic", [diversity, distinct, text_statistics])
 def test_texts_without_any_4_gram_are_refused(statistic):
-    with pytest.raises(InputError, match=r"`texts` must include a text of at least (\d) tokens; there is no \1-gram\."):
+    with pytest.raises(
+        InputError, match=r"`texts` must include a text of at least (\d) tokens, but there is no \1-gram\."
+    ):
         quietly(statistic, ["a b c", "d"])
 
 

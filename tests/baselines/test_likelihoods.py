@@ -78,5 +78,5 @@ def test_statistics_on_the_published_tokens(shared):
         InputError, match=r"`reference` must be tokenised like the model's texts, by 'tokens of gpt2-bpe'"
     ):
         found.gap(words)
-    with pytest.raises(InputError, match=r"GPT-2's vocab.json and merges.txt; there is none at '/nowhere'"):
+    with pytest.raises(InputError, match=r"GPT-2's vocab.json and merges.txt, but there is none at '/nowhere'"):
         TokenFile("/nowhere")("a")

@@ -110,7 +110,7 @@ def test_text_and_tables(result):
 def test_json(result):
     assert Table.from_json(result.to_json()) == result
     assert result.to_dict()["closest"]["repetition"] == ["human"]
-    with pytest.raises(InputError, match=r"`data` must be what Table.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(InputError, match=r"`data` must be what Table.to_dict wrote, but its kind is 'mallow score'"):
         Table.from_dict({"kind": "mallow score"})
 
 

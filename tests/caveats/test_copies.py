@@ -12,7 +12,7 @@ def test_duplicates():
     doubled = [*other[:480], *(f" {other[0].upper()}\n" for _ in range(7)), *other[1:14]]
     (caveat,) = caveats_of_kind(one, doubled, "duplicates")
     assert caveat.values == {"repeats": 20, "n": 500, "share": 0.04, "most": 8}
-    assert caveat.message.startswith("20 of 500 texts (4.0 %) are duplicates; the most frequent one occurs 8 times (")
+    assert caveat.message.startswith("20 of 500 texts (4.0%) are duplicates. The most frequent one occurs 8 times (")
     assert repr(other[0][:20])[:-1] in caveat.message
     assert caveat.message.endswith("Keep one copy of each, unless the source itself repeats as often.")
     first = find_confounds(doubled, {"model": one})[0]
@@ -24,7 +24,7 @@ def test_copies_of_the_reference():
     one, other = halves()
     caveat = only_caveat(one, [*other[:488], *(text.replace(" ", "  ") for text in one[:12])], "shared")
     assert caveat.values == {"copies": 12, "n": 500, "share": 0.024, "expected": 0.0}
-    assert caveat.message.startswith("12 of 500 texts (2.4 %) also occur in the reference, for example ")
+    assert caveat.message.startswith("12 of 500 texts (2.4%) also occur in the reference, for example ")
     assert "This usually means that the model has memorised them or was given them." in caveat.message
     assert caveats_of_kind(one, [*other[:495], *one[:5]], "shared") == []
 
@@ -33,7 +33,7 @@ def test_a_set_that_is_passed_twice():
     one, other = halves()
     (caveat,) = find_confounds(one, {"first": other, "second": other[::-1]})
     assert (caveat.system, caveat.kind) == ("second", "shared")
-    assert caveat.message.startswith("500 of 500 texts (100.0 %) also occur in `first`, for example ")
+    assert caveat.message.startswith("500 of 500 texts (100.0%) also occur in `first`, for example ")
     assert caveat.message.endswith("This usually means that the same samples were passed twice. Check the files.")
 
 
@@ -42,7 +42,7 @@ def test_checkpoints_that_share_texts_get_one_line_each():
     mixed = {f"ckpt-{k}": [*other[: 50 * k], *(f"{text} {k}" for text in other[50 * k :])] for k in range(6)}
     caveats = [caveat for caveat in find_confounds(one, mixed) if caveat.kind == "shared"]
     assert [caveat.system for caveat in caveats] == ["ckpt-3", "ckpt-4", "ckpt-5"]
-    assert caveats[-1].message.startswith("200 of 500 texts (40.0 %) also occur in `ckpt-4` (and some of them in ")
+    assert caveats[-1].message.startswith("200 of 500 texts (40.0%) also occur in `ckpt-4` (and some of them in ")
 
 
 def test_short_answers_that_recur_on_both_sides_are_not_shared():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from mallow import Measure, Samples
+from mallow import EstimateWarning, Measure, Samples, score
 from mallow.caveats import _estimates as _estimate_checks
 from mallow.caveats import blindness_caveats, check_estimate
 from mallow.caveats._counts import count_independent
@@ -39,6 +39,30 @@ def gaussian(n, width, scale=1.0, centre=0.0, seed=0):
     return centre + scale * np.random.default_rng(seed).normal(size=(n, width))
 
 
+# --- the automatic number of bins
+
+
+def test_a_score_of_more_than_5000_samples_names_the_bins_of_mauve_text():
+    sides = [gaussian(16_000, 3, seed=seed) for seed in (0, 1)]
+    with pytest.warns(EstimateWarning, match="automatic number grows with the cube root"):
+        result = score(*sides, repeats=1)
+    assert result.signature.bins == 737
+    assert "bins=737" in str(result.signature)
+    (caveat,) = [one for one in result.caveats if one.kind == "automatic bins"]
+    assert caveat.values == {"bins": 737, "samples": 16_000, "published": 1600}
+    assert caveat.message.startswith(
+        "the published score uses 737 bins for 16,000 samples; mauve-text would use a tenth"
+    )
+    assert caveat.message.endswith("pass `Quantize(bins=1600)` (--bins 1600).")
+    chosen = score(*sides, measure=Measure(Quantize(bins=50)), repeats=1)
+    assert "automatic bins" not in [one.kind for one in chosen.caveats]
+    assert (result.p_value, result.certified) == (chosen.p_value, chosen.certified)  # evidence has no such bins
+
+
+def test_up_to_5000_samples_nothing_is_told_about_bins():
+    assert "automatic bins" not in kinds(gaussian(5000, 3), gaussian(6000, 3, seed=1))
+
+
 # --- length normalisation
 
 
@@ -67,7 +91,7 @@ def test_lengths_that_differ(width):
     )
     assert alone < 0.2 < 0.9 < mauve
     assert caveat.message == (
-        f"the measure scales every row to length 1, and that hides a gap: by the lengths of the rows alone (median "
+        f"the measure scales every row to length 1, and that hides a gap: judged only by the lengths of the rows (median "
         f"{lengths[0]:.4g}, reference: {lengths[1]:.4g}) the score would be {alone:.3f}, not {mauve:.3f}. If the lengths mean "
         "something, pass `measure=Measure(Quantize(reduce=Reduce(normalise=False)))`; certificate and p-value use the rows as "
         "they are."
@@ -150,7 +174,7 @@ def test_directions_that_hold_nearly_everything(count, beginning):
     assert share == approx(variances[:count].sum() / variances.sum())
     assert caveat.message == (
         f"{beginning} {share:.0%} of the variance of the features, and the bins see little else. Standardise the columns of all "
-        "samples together, or use another embedder, layer or pooling."
+        "samples together, or use a different embedder, layer or pooling."
     )
     for kept in (count, 9):
         (again,), _ = check(x, y, Measure(Quantize(reduce=Reduce(dimension=kept, normalise=False))))
@@ -180,7 +204,7 @@ def test_a_score_that_does_not_see_a_proven_gap():
     assert caveat.values == {"mauve": 0.989, "self_score": 0.99, "p_value": 1e-6, "limit": 0.364}
     assert caveat.message == (
         "the published score does not see the gap: 0.989 is about what a perfect model gets (0.990), but the held-out evidence shows "
-        "that MAUVE is at most 0.3640. Judge by the evidence; an embedder that knows more about such samples, or more of them "
+        "that MAUVE is at most 0.3640. Judge by the evidence. An embedder that knows more about such samples, or more of them "
         "in more bins, may show the gap in the score too."
     )
     assert "at most 0.3643. " in blindness_caveats(0.989, 0.99, 1e-6, 0.36421)[0].message  # never rounded down
@@ -232,13 +256,13 @@ def test_more_independent_samples_have_more_bins_of_lengths(independent, bins):
     p, q = _estimate_checks._count_lengths(x, y, independent=independent)
     assert len(p) == len(q) == bins
     assert (p.sum(), q.sum()) == (400, 300)
-    assert (p > 0).all()  # 90 % of the lengths lie between the bins at the ends, which hold all others
+    assert (p > 0).all()  # 90% of the lengths lie between the bins at the ends, which hold all others
     assert p[bins // 2] > p[0]
 
 
 def test_bins_of_lengths_are_around_the_median_and_equal_lengths_are_in_one():
     p, q = _estimate_checks._count_lengths(np.full(50, 2.0), np.full(50, 2.04), independent=100)
-    assert (p.tolist(), q.tolist()) == ([0, 50, 0], [0, 50, 0])  # 2 % are counted as equal
+    assert (p.tolist(), q.tolist()) == ([0, 50, 0], [0, 50, 0])  # 2% are counted as equal
     p, q = _estimate_checks._count_lengths(np.full(50, 1.0), np.full(50, 100.0), independent=100)
     assert (p.tolist(), q.tolist()) == ([50, 0, 0], [0, 0, 50])
     # Rows of zeros are far below all others, and the middle is that of all lengths.
@@ -292,7 +316,7 @@ def test_a_direction_needs_four_fifths_of_the_variance():
     assert told([8.0, 1.0, 1.0]) == [{"directions": 1, "share": 0.8, "width": 16}]
     assert told([7.0, 1.0, 2.0]) == [{"directions": 2, "share": 0.8, "width": 16}]
     assert told([7.0, 0.5, 2.5]) == []
-    assert told([3.0, 3.0, 3.0, 1.0]) == []  # three hold 90 %
+    assert told([3.0, 3.0, 3.0, 1.0]) == []  # three hold 90%
     assert told([8.0, 1.0, 1.0], width=15) == []
     assert told([8.0], explained=0.5) == []  # the rest of the variance counts too
     assert told([0.0, 0.0]) == []

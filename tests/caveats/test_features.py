@@ -29,7 +29,7 @@ def test_duplicates_and_copies():
     caveat = only_caveat(ONE, np.concatenate([OTHER, OTHER[:9]]), "duplicates")
     assert caveat.values["repeats"] == 9
     assert caveat.message.startswith(
-        "9 of 409 rows (2.2 %) are duplicates; the most frequent one occurs 2 times ('row 0')."
+        "9 of 409 rows (2.2%) are duplicates. The most frequent one occurs 2 times ('row 0')."
     )
     (caveat,) = find_confounds(ONE, {"first": OTHER, "second": OTHER})
     assert (caveat.system, caveat.kind, caveat.values["copies"]) == ("second", "shared", 400)

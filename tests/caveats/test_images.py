@@ -36,17 +36,17 @@ def test_similar_images_give_no_caveats(tmp_path):
         (
             {"suffix": ".bmp"},
             "format",
-            "100.0 % of the images are BMP files (reference: 0.0 %). Save both sides in the same lossless format.",
+            "100.0% of the images are BMP files (reference: 0.0%). Save both sides in the same lossless format.",
         ),
         (
             {"mode": "L"},
             "mode",
-            "100.0 % of the images are in mode L (reference: 0.0 %). Convert both sides to the same mode, such as RGB.",
+            "100.0% of the images are in mode L (reference: 0.0%). Convert both sides to the same mode, such as RGB.",
         ),
         (
             {"size": (32, 32)},
             "size",
-            "100.0 % of the images measure 32×32 pixels (reference: 0.0 %). Resize both sides to the same size with the same "
+            "100.0% of the images measure 32×32 pixels (reference: 0.0%). Resize both sides to the same size with the same "
             "filter.",
         ),
     ],
@@ -121,7 +121,7 @@ def test_without_pillow_only_names_are_checked_and_a_caveat_says_so(tmp_path, mo
         + install_line("images")
     )
     assert named.kind == "format"
-    assert re.match(r"100\.0 % of the images are \.(jpg|png) files \(reference: 0\.0 %\)\.", named.message)
+    assert re.match(r"100\.0% of the images are \.(jpg|png) files \(reference: 0\.0%\)\.", named.message)
 
 
 def test_images_that_pillow_cannot_read_are_counted(tmp_path):

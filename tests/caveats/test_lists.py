@@ -99,7 +99,7 @@ def test_what_is_said_about_crowded_bins():
     (caveat,) = bin_caveats(partition([800] + [5] * 40, [600] + [10] * 40))
     assert caveat.message == (
         "one of the 41 bins holds 80% of the reference samples and 60% of the model's, and differences within a bin do not "
-        "count. Either most samples have nearly the same features, or outliers take up the other bins. Use another embedder, "
+        "count. Either most samples have nearly the same features, or outliers take up the other bins. Use a different embedder, "
         "or remove the outliers on both sides."
     )
     # The fullest bin of one side need not be the one that both share.
@@ -111,7 +111,7 @@ def test_what_is_said_about_crowded_bins():
     assert "one bin" not in kinds(bin_caveats(partition([990] + [5] * 40, [5] + [20] * 40)))
     (caveat,) = bin_caveats(partition([1000], [1000]))
     assert caveat.message == (
-        "all samples fall into one bin, because all have the same features: the score is 1 whatever they contain. Use another "
+        "all samples fall into one bin, because all have the same features: the score is 1 whatever they contain. Use a different "
         "embedder."
     )
 

@@ -13,6 +13,7 @@ from mallow import Samples, read
 from mallow.caveats import _samples as _sample_checks
 from mallow.caveats import check_samples
 from mallow.caveats._counts import count_independent
+from mallow.caveats._prompts import _unmatched_caveats
 from mallow.errors import Caveat
 from mallow.models import words
 
@@ -85,7 +86,7 @@ def test_short_texts_are_told_once():
     assert count == approx(41, abs=1)  # a full stop is a mark
     assert caveat.values["tokens"] == approx(1.11 * count)
     assert caveat.message == (
-        f"the median text has {count:.0f} words and punctuation marks, about {1.11 * count:.0f} tokens. The paper advises at "
+        f"the texts are short, about {1.11 * count:.0f} tokens. The paper advises at "
         "least 256, because differences between shorter texts may go unnoticed. Use longer texts, or compare this score only "
         "with scores of texts as short as these."
     )
@@ -106,7 +107,7 @@ def test_prompts_that_only_one_side_lacks_are_told():
 
 @pytest.mark.parametrize(("length", "short"), [(204, True), (212, False)])
 def test_texts_of_256_tokens_are_long_enough(length, short):
-    # 90 % of 256 tokens at 1.11 tokens per word or mark are 208; the full stop is one of them.
+    # 90% of 256 tokens at 1.11 tokens per word or mark are 208; the full stop is one of them.
     sides = [embedded(texts_of(60, length, seed)) for seed in (0, 1)]
     assert bool(raised(*sides, "short texts")) == short
 
@@ -138,7 +139,7 @@ def test_different_texts_with_the_same_features():
     assert (system, caveat.values) == ("model", {"distinct": 30, "items": 100, "n": 100})
     assert caveat.message == (
         "100 different texts have only 30 different rows of features: the embedder cannot tell the others apart, and neither "
-        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use another "
+        "can a score. It may cut them, or not know their language. See what it notices with `mallow audit`, or use a different "
         "embedder."
     )
     constant = embedded(texts, np.ones((100, 3)))
@@ -181,7 +182,7 @@ def test_features_that_are_nearly_constant():
     assert spread == approx(2e-5, rel=0.1)
     assert caveat.message == (
         f"the features of all texts are nearly the same: they differ by {spread:.1e} of their length, so that rounding errors "
-        "decide the score. Use another embedder, or another layer or pooling of this one."
+        "decide the score. Use a different embedder, or a different layer or pooling of this one."
     )
     assert raised(*sides(0.01), "same features") == []
     alone = [Samples(features=side.features) for side in sides(1e-4)]  # numbers such as years are alike by nature
@@ -249,7 +250,7 @@ def test_prompts_that_one_side_lacks():
     assert caveat.values == {"alone": 30, "missing": 40, "prompts": 90, "prompts_reference": 100}
     assert caveat.message == (
         "30 of the 90 prompts (ids) are not in the reference, and 40 of the 100 in the reference are missing here, so that the "
-        "two may differ in topic. Keep the same prompts on both sides; a limit (limit, --limit) does so only if both list "
+        "two may differ in topic. Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list "
         "them in one order."
     )
 
@@ -273,7 +274,7 @@ def test_a_few_prompts_may_be_missing(own, unmatched):
 def test_file_names_are_not_prompts():
     images = [[f"{i:04}.png" for i in range(start, start + 50)] for start in (0, 25)]
     sides = [Samples(images=names, ids=names, features=of_features(50).features) for names in images]
-    assert list(_sample_checks._unmatched_prompt_caveats(*sides, "model")) == []
+    assert list(_unmatched_caveats(*sides, "model")) == []
 
 
 # --- real data

@@ -31,7 +31,7 @@ def test_traits(kind, change, phrase):
     share, share_reference = caveat.values["share"], caveat.values["share_reference"]
     assert share - share_reference == pytest.approx(0.5, abs=0.06)
     assert caveat.message.startswith(
-        f"{100 * share:.1f} % of the texts {phrase} (reference: {100 * share_reference:.1f} %). "
+        f"{100 * share:.1f}% of the texts {phrase} (reference: {100 * share_reference:.1f}%). "
     )
     assert find_confounds([change(text) for text in one], {"model": [change(text) for text in other]}) == ()
 

@@ -19,7 +19,7 @@ def test_length():
     assert caveat.values["words_50"] == 12
     assert caveat.values["words_50_reference"] == middle
     assert caveat.message == (
-        f"the median text is 12 words long (reference: {middle:.0f}), and 80 % of the texts are 12 to 12 words long "
+        f"the median text is 12 words long (reference: {middle:.0f}), and 80% of the texts are 12 to 12 words long "
         f"(reference: {low:.0f} to {high:.0f}). Cut both sides to the same length; otherwise the score measures length too."
     )
 
@@ -74,8 +74,8 @@ def test_a_common_maximum_length(unit):
         assert caveat.values[side] == pytest.approx(reached)
         assert caveat.values[unit] == limit
         assert caveat.message == (
-            f"{100 * reached:.1f} % of {sides[side]} are exactly {limit} {unit} long, the maximum, but only "
-            f"{100 * caveat.values[other_side]:.1f} % of {sides[other_side]}. This usually means that they were cut off. "
+            f"{100 * reached:.1f}% of {sides[side]} are exactly {limit} {unit} long, the maximum, but only "
+            f"{100 * caveat.values[other_side]:.1f}% of {sides[other_side]}. This usually means that they were cut off. "
             "Cut both sides to this length, or raise the limit."
         )
     both = [cut(text) for text in one], [cut(text) for text in other]
@@ -106,7 +106,7 @@ def test_prompts_on_one_side_only(kept, known):
     shares = caveat.values["share"], caveat.values["share_reference"]
     assert shares == pytest.approx((1.0, 0.0) if kept[1] else (0.0, 1.0), abs=0.03)
     assert caveat.message == (
-        f"{100 * shares[0]:.1f} % of the texts begin with their prompt (reference: {100 * shares[1]:.1f} %). Remove the "
+        f"{100 * shares[0]:.1f}% of the texts begin with their prompt (reference: {100 * shares[1]:.1f}%). Remove the "
         "prompts on both sides, or keep them on both."
     )
 
@@ -126,14 +126,14 @@ def test_characters_that_one_side_lacks():
     curly = [text.replace("'", "’").replace('"', "”") for text in one]
     caveat, straight = caveats_of_kind(other, curly, "characters")
     assert straight.message.startswith(
-        'the character " occurs in 64.2 % of the reference texts, but only in 0.0 % of these texts. Treat line breaks,'
+        'the character " occurs in 64.2% of the reference texts, but only in 0.0% of these texts. Treat line breaks,'
     )
     assert straight.values["share"] == 0.0
     share = np.mean(["’" in text or "”" in text for text in curly])
     assert share / 2 < caveat.values["share"] <= share
     assert caveat.values["share_reference"] == np.mean(["”" in text for text in other]) < 0.05
     assert caveat.message.startswith("the character ” occurs in ")
-    assert "% of these texts, but only in 4.8 % of the reference texts." in caveat.message
+    assert "% of these texts, but only in 4.8% of the reference texts." in caveat.message
     flat = [" ".join(text.split()) for text in other]
     (caveat,) = caveats_of_kind(one, flat, "characters")
     assert caveat.message.startswith("the character line feed occurs in")
@@ -150,8 +150,8 @@ def test_several_characters_that_one_side_lacks():
         "characters": 2,
     }
     assert caveat.message.startswith(
-        f"2 characters are common on one side only: é á. The first of them occurs in {100 * share:.1f} % of these texts, "
-        "but only in 0.0 % of the reference texts."
+        f"2 characters are common on one side only: é á. The first of them occurs in {100 * share:.1f}% of these texts, "
+        "but only in 0.0% of the reference texts."
     )
 
 

@@ -88,8 +88,9 @@ def test_names_reach_the_score(mallow):
         ("-e letters:NUMBER", 1, "--embedder must be callable; letters:NUMBER is a int."),
         ("-e gone.gguf", 1, "there is no file gone.gguf"),
         ("-e letters.py", 1, "must be a file that ends in .gguf, .onnx"),
+        ("-e gpt3", 1, "--embedder gpt3 is not among the downloaded models"),
         ("-e minilm -E pooling", 2, "--embedder-option takes KEY=VALUE; got 'pooling'."),
-        ("-e ngram -E size=3", 1, "ngram has no option 'size'; it has: n"),
+        ("-e ngram -E size=3", 1, "ngram has no option 'size'. Its options are n"),
     ],
 )
 def test_unknown_names_are_refused(refused, options, code, message):

@@ -138,7 +138,7 @@ def test_without_the_variable_there_is_no_summary(tmp_path, monkeypatch):
     with pytest.raises(InputError) as error:
         find_summary_file()
     assert str(error.value) == (
-        "--github-summary needs the environment variable GITHUB_STEP_SUMMARY, which GitHub Actions sets; it is not set. Leave "
+        "--github-summary needs the environment variable GITHUB_STEP_SUMMARY, which GitHub Actions sets, but it is not set. Leave "
         "the option out elsewhere, or set the variable to the file that the summary is to be appended to."
     )
     for path in (tmp_path, tmp_path / "no" / "file.md"):
@@ -146,7 +146,7 @@ def test_without_the_variable_there_is_no_summary(tmp_path, monkeypatch):
         with pytest.raises(InputError) as error:
             find_summary_file()
         assert str(error.value) == (
-            f"GITHUB_STEP_SUMMARY must name a file in a folder that exists; it is {str(path)!r}."
+            f"GITHUB_STEP_SUMMARY must name a file in a folder that exists, but it is {str(path)!r}."
         )
     with pytest.raises(InputError, match=rf"^{re.escape(str(tmp_path))}: cannot be written: Is a directory\.$"):
         append_summary(tmp_path, "x")

@@ -62,9 +62,9 @@ def test_a_damaged_cache_is_told(mallow, home, tmp_path):
 def test_quiet_is_quiet(mallow, home):
     code, out, err = mallow(f"{COMPARE} --quiet")
     assert (code, err) == (0, "")
-    assert "near has the smallest proven gap: that of every other system is larger" in out
+    assert "Smallest proven gap: near. Every other system has a larger one" in out
     (home / "hushed.py").write_text(  # standard error is not a terminal here, so that there would be no bar anyway
-        "from letters import letters\nfrom mallow.engine import _passes as progress\n\n\n"
+        "from letters import letters\nfrom mallow.engine import _progress as progress\n\n\n"
         "def hushed(texts):\n    print('quiet' if progress._QUIET.get() else 'loud')\n    return letters(texts)\n"
     )
     for option, state in (("", "loud"), ("-q", "quiet")):
@@ -85,7 +85,7 @@ def test_pictures_are_drawn(mallow, home, command, suffix, start):
 def test_results_in_other_forms(mallow):
     command = "compare human.jsonl a_b=near.jsonl far.jsonl -e letters:letters --repeats 2 -q --format"
     assert mallow(f"{command} markdown")[1].startswith(
-        "|  | certified MAUVE | at most, 95 % sure | p of no gap | published MAUVE |"
+        "|  | certified MAUVE | 95% upper bound | p-value (no gap) | published MAUVE |"
     )
     assert re.search(r"a\\_b & \d\.\d{4} & ", mallow(f"{command} latex")[1])
     assert json.loads(mallow(f"{command} json")[1])["kind"] == "mallow comparison"

@@ -24,7 +24,7 @@ def test_a_project_holds_a_long_command(mallow, home):
     (home / "pyproject.toml").write_text(CONFIG)
     code, out, err = mallow("--config pyproject.toml compare")
     assert code == 0
-    assert "first has the smallest proven gap" in out
+    assert "Smallest proven gap: first." in out
     assert "repeats=1" in out
     assert "mallow: note: from pyproject.toml: reference, systems, embedder, repeats\n" in err
     line = "compare human.jsonl third=far.jsonl --repeats 2 -e letters:letters -q"
@@ -98,7 +98,11 @@ def test_a_yaml_file(mallow, home):
         ("a.ini", "", "--config must end in .toml, .yaml or .yml; got 'a.ini'."),
         ("a.yaml", "- 1", "--config: a.yaml must hold names and values; got list."),
         ("a.yaml", "tool: 5", "--config: a.yaml must hold names and values; got int."),
-        ("a.yaml", "repeats: 010", "010 is different numbers to different readers: write it in another way"),
+        (
+            "a.yaml",
+            "repeats: 010",
+            "010 is read as different numbers by different programs. Write it in a different way",
+        ),
         ("a.yaml", "repeats: 1\nrepeats: 2", "the key 'repeats' occurs twice"),
         ("a.yaml", "repeats: true", "a.yaml: repeats must be a text or a number; got true."),
         ("a.toml", "repeats = true", "a.toml: repeats must be a text or a number; got true."),

@@ -217,7 +217,7 @@ def test_a_score_is_matched_by_a_column_and_split_by_another(mallow, home):
     code, out, _ = mallow(f"score human.jsonl far.jsonl {EMBED} --match-column size --by topic -o score.json")
     assert code == 0
     assert "of the certified gap goes with size: " in out
-    assert "A gap is proven in all 2 groups (5 % level, corrected for all groups)." in out
+    assert "A gap is proven in all 2 groups (5% level, corrected for all groups)." in out
     assert Score.from_json((home / "score.json").read_text()).n == (400, 400)
     parts = json.loads(mallow(f"score human.jsonl far.jsonl {EMBED} --match-column length --format json -q")[1])
     assert parts["matched"]["covariate"] == "length"
@@ -241,7 +241,7 @@ def test_a_column_that_hardly_overlaps_is_named_with_its_option(mallow, home):
     assert "--match-column leaves 0 samples of the reference and 0 of the model: topic hardly overlaps." in err
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
     assert code == 1
-    assert "--by must have a group with at least 30 samples on each side; the largest of 2 has 0." in err
+    assert "--by must have a group with at least 30 samples on each side, but the largest of 2 has 0." in err
 
 
 def test_a_winner_needs_all_embedders(mallow):

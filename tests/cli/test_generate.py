@@ -81,7 +81,7 @@ def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, home):
     assert "mallow: caveat: all four systems: only 220 samples" in err
     verdict, table, itself, differences, signature = out.strip().split("\n\n")
     _, head, *rows = table.splitlines()
-    assert re.split(r"  +", head.strip()) == ["MAUVE", "95 % sure", "no gap", "MAUVE", "other draws", "rank"]
+    assert re.split(r"  +", head.strip()) == ["MAUVE", "bound", "(no gap)", "MAUVE", "repeat samples", "rank"]
     certified = [float(row.split()[1]) for row in rows]
     assert certified == sorted(certified, reverse=True)  # best first
     assert {row.split()[0] for row in rows} == {"nucleus:0.2", "nucleus:0.9", "nucleus:1.0", "greedy"}
@@ -125,7 +125,11 @@ def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, home):
             1,
             "--min-new must be at most max_new = 3",
         ),
-        ("generate human.jsonl --model ./gone -o out.jsonl", 1, "a local folder or a .gguf file; there is no ./gone."),
+        (
+            "generate human.jsonl --model ./gone -o out.jsonl",
+            1,
+            "a local folder or a .gguf file, but there is no ./gone.",
+        ),
         ("generate human.jsonl --model gone.gguf -o out.jsonl", 1, "there is no gone.gguf."),
         ("sweep human.jsonl --model ngram -o made", 2, "Missing option '--decoders'"),
         (

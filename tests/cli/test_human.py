@@ -32,7 +32,7 @@ def test_one_question_is_a_ranking(mallow, study):
     code, out, err = mallow("rank votes.jsonl --question sensible --ties davidson --effect left --out ranking.json")
     assert code == 0
     assert out.startswith(
-        "sensible: People prefer human to every other system; 3 of 3 pairs of systems can be told apart."
+        "sensible: People prefer human to every other system. 3 of 3 pairs of systems differ significantly."
     )
     assert "is the share of ties between equal systems" in out
     assert "points for standing on the left" in out

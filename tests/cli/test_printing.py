@@ -17,13 +17,13 @@ def test_a_score_starts_with_the_verdict(mallow):
     code, out, err = mallow(SCORE)
     assert code == 0
     verdict, blank, head, *rows, blank_too, signature = out.splitlines()
-    assert verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.")
-    assert head.split() == ["MAUVE", "range", "of", "what"]
+    assert verdict.startswith("The gap is real: with 95% confidence MAUVE is at most 0.")
+    assert head.split() == ["MAUVE", "95%", "range", "meaning"]
     assert [re.split(r"  +", row)[0] for row in rows] == ["certified", "published", "bias-corrected", "self-score"]
     assert [re.split(r"  +", row)[-1] for row in rows] == [
-        "95 % confidence: the true value",
-        "95 % of other draws of this size",
-        "95 % confidence: value in these bins",
+        "95% upper bound on the true value",
+        "95% of repeat samples of this size",
+        "with unlimited samples, same bins",
         "about what a perfect model gets",
     ]
     assert (blank, blank_too, "letters, width=26" in signature, "repeats=2" in signature) == ("", "", True, True)
@@ -44,16 +44,16 @@ def test_a_comparison_starts_with_the_verdict(mallow):
     assert code == 0
     parts = [part.splitlines() for part in out.split("\n\n")]
     assert parts[0] == [
-        "a has the smallest proven gap: that of every other system is larger (5 % level, corrected for all pairs)."
+        "Smallest proven gap: a. Every other system has a larger one (5% level, corrected for all pairs)."
     ]
     head, units, first, second = parts[1]
-    assert re.split(r"  +", head.strip()) == ["certified", "at most,", "p of", "published", "95 % of"]
-    assert re.split(r"  +", units.strip()) == ["MAUVE", "95 % sure", "no gap", "MAUVE", "other draws", "rank"]
+    assert re.split(r"  +", head.strip()) == ["certified", "95% upper", "p-value", "published", "95% of"]
+    assert re.split(r"  +", units.strip()) == ["MAUVE", "bound", "(no gap)", "MAUVE", "repeat samples", "rank"]
     assert (first.split()[0], first.split()[-1]) == ("a", "1")
     assert (second.split()[0], second.split()[-1]) == ("far", "2")  # named after its file
     assert parts[2][0].split()[0] == "self-score"
     head, units, difference = parts[3]
-    assert re.split(r"  +", head.strip()) == ["certified", "95 % interval", "p, corrected"]
+    assert re.split(r"  +", head.strip()) == ["certified", "95% interval", "p, corrected"]
     assert re.split(r"  +", units.strip()) == ["difference", "MAUVE", "of the difference", "for all pairs"]
     name, value, interval, p = re.split(r"  +", difference)
     assert (name, p) == ("a − far", "< 1e-5")
@@ -67,7 +67,7 @@ def test_a_comparison_starts_with_the_verdict(mallow):
 def test_with_a_baseline_differences_are_from_it(mallow):
     command = "compare human.jsonl a=near.jsonl far.jsonl -e letters:letters --repeats 1 --baseline a -q"
     verdict, *_, differences, _ = mallow(command)[1].split("\n\n")
-    assert verdict == "Compared with the proven gap of a: that of far is larger."
+    assert verdict == "Compared with the proven gap of a: the gap of far is larger."
     assert re.search(r"^far − a  +-0\.\d{4}  -[01]\.\d{4} to -0\.\d{4}", differences, re.MULTILINE)
 
 
@@ -83,7 +83,7 @@ def test_a_summary_is_short_and_the_whole_goes_to_a_file(mallow, home):
     assert list(json.loads(out)["systems"]) == ["near", "far"]
     assert len(out.splitlines()) <= 20
     code, _, err = mallow(f"{SCORE} --summary --format latex")
-    assert (code, "--summary prints JSON; it cannot be combined with --format latex." in err) == (2, True)
+    assert (code, "--summary prints JSON, so it cannot be combined with --format latex." in err) == (2, True)
 
 
 def test_an_estimator_without_bins_has_no_interval(mallow):

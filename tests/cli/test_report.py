@@ -11,7 +11,7 @@ def test_a_report_from_samples_and_from_a_saved_comparison(mallow, home):
     words = f"report human.jsonl near.jsonl far.jsonl {EMBED} -o page.html --title".split()
     code, out, err = mallow(*words, "A <b>")
     assert code == 0
-    assert "near has the smallest proven gap: that of every other system is larger" in out
+    assert "Smallest proven gap: near. Every other system has a larger one" in out
     assert "page.html: written" in err
     assert "A &lt;b&gt;" in (home / "page.html").read_text()
     mallow(f"compare human.jsonl near.jsonl far.jsonl {EMBED} -o saved.json")

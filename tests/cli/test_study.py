@@ -76,7 +76,11 @@ def test_the_options_of_a_design(mallow, home):
         ("study plan a b=1", 2, "A score is written NAME=SCORE, such as small=-20; got 'a'."),
         ("study plan a=1 b=2 --goal ranking --between a b", 2, "--between is for --goal apart."),
         ("study plan no.json", 1, "no.json: is not a ranking: no.json: cannot be read: No such file or directory."),
-        ("study plan pipe.json", 1, "pipe.json: is not a ranking: pipe.json: must be a file on a disk; it is a pipe"),
+        (
+            "study plan pipe.json",
+            1,
+            "pipe.json: is not a ranking: pipe.json: must be a file on a disk, but it is a pipe",
+        ),
         ("annotate no.json", 1, "no.json: cannot be read: No such file or directory."),
         ("annotate human.jsonl", 1, "human.jsonl: is not a study"),
         ("annotate study.json --export votes.csv", 1, "votes.csv: must end in one of .jsonl"),
@@ -92,7 +96,7 @@ def test_how_many_votes(mallow, home):
     code, out, err = mallow("study plan human=60 small=0 --wage 20 --seconds 60")
     assert code == 0
     assert re.match(
-        r"Take \d+ votes on each pair of systems, \d+ in all: human, which wins 64.6 % against small, is then", out
+        r"Take \d+ votes on each pair of systems, \d+ in all: human, which wins 64.6% against small, is then", out
     )
     assert "at 60 s per pair" in out
     assert "Votes count as independent" in out

@@ -32,7 +32,7 @@ def test_a_file_does_not_stand_for_a_package(folder, start):
     for embedder in ("sentence:nosuch/model", *(["nosuch/model"] if start[0] == "-m" else [])):
         done = run(folder, "embed", "texts.jsonl", "-e", embedder, "-o", "out.npz", start=start)
         assert done.returncode == 1
-        assert "`model` nosuch/model is not among the downloaded models" in done.stderr
+        assert "--embedder nosuch/model is not among the downloaded models" in done.stderr
         assert "note" not in done.stderr
     assert not (folder / "harm").exists()
 

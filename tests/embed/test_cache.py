@@ -1,5 +1,6 @@
 """The cache: what is stored can be loaded, by any process, and nothing half-written or damaged ever is."""
 
+import errno
 import os
 import re
 import signal
@@ -15,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mallow
+from mallow.embed import Cache, default_cache
 from mallow.embed import _cache as _cache_file
-from mallow.embed._cache import Cache, Damage, Verification, default_cache, sample_key
+from mallow.embed._cache import Damage, Verification, sample_key
 from mallow.errors import EstimateWarning, InputError
 
 NAME = "Embedder(one)"
@@ -374,10 +376,72 @@ def test_the_folder_is_the_choice_of_the_user(monkeypatch, tmp_path):
     assert "mallow" in cache.folder.name
 
 
+class Counting:
+    """An embedder with a name that counts what it embeds."""
+
+    name = "Counting(test)"
+
+    def __init__(self):
+        self.seen = 0
+
+    def __call__(self, batch):
+        self.seen += len(batch)
+        return np.array([[len(text), 1.0] for text in batch], np.float32)
+
+
+def embed_twice(cache):
+    """What is embedded with the cache, twice; how many texts the embedder has seen; and the warnings."""
+    counting = Counting()
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            features = mallow.embed.embed_samples(["one", "three"], counting, cache=cache).features
+            np.testing.assert_array_equal(features, [[3, 1], [5, 1]])
+    return counting.seen, [str(note.message) for note in noted]
+
+
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "features").write_text("a file where a folder should be")
-    with pytest.raises(InputError, match=r"cannot be written: .* Set MALLOW_CACHE to another folder, or to off\.$"):
-        Cache(tmp_path).store(NAME, keys("a"), rows(1))
+    seen, noted = embed_twice(Cache(tmp_path))
+    assert (seen, len(noted)) == (4, 2)
+    assert re.search(r"cannot be written: .* Set MALLOW_CACHE to another folder, or to off\.$", noted[0])
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_full_or_read_only_disk_is_a_warning_and_the_work_goes_on(tmp_path, monkeypatch, number):
+    def fail(handle):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        seen, noted = embed_twice(Cache(tmp_path))
+    assert (seen, len(noted)) == (4, 2)
+    assert noted[0].startswith(
+        f"The cache {tmp_path} cannot be written: {os.strerror(number)}. What is embedded is used"
+    )
+    assert list(tmp_path.rglob("*.rows")) == []  # nothing half-written either
+    assert embed_twice(Cache(tmp_path)) == (2, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+@pytest.mark.parametrize("folder", [".", "features", "home"])
+def test_the_folder_of_another_user_is_not_used(tmp_path, monkeypatch, folder):
+    cache = Cache(tmp_path)
+    cache.store(Counting.name, keys("one"), np.array([[9, 9]], np.float32))  # what the other user claims
+    [home] = tmp_path.glob("features/*")
+    foreign = home if folder == "home" else tmp_path / folder
+    if os.geteuid() == 0:
+        os.chown(foreign, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        foreign = tmp_path
+    before = sorted(tmp_path.rglob("*"))
+    seen, noted = embed_twice(cache)
+    assert seen == 4
+    assert set(noted) == {
+        f"The cache {tmp_path} is not used: {foreign} belongs to another user. Set MALLOW_CACHE to a folder of your own, or to off."
+    }
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_clearing_removes_what_killed_processes_left_behind(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.embed._preprocess import Preprocess
+from mallow.embed import Preprocess
 from mallow.errors import InputError
 
 pillow = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -74,7 +74,7 @@ def test_sixteen_bits_are_not_cut(tmp_path):
 def test_integers_beyond_sixteen_bits_are_refused(tmp_path, low, high):
     path = saved(pillow.fromarray(np.array([[low, high]], np.int32)), tmp_path / "deep.tif")
     with pytest.raises(
-        InputError, match=rf"deep\.tif: integers must lie in 0 … 65535; they lie in {low} … {high}\. Pass an array"
+        InputError, match=rf"deep\.tif: integers must lie in 0 … 65535, but they lie in {low} … {high}\. Pass an array"
     ):
         AS_IS(path)
 
@@ -143,9 +143,9 @@ def test_the_first_frame_of_an_animation(tmp_path):
         (np.zeros((0, 8)), r"got shape \(0, 8, 1\)\."),
         (
             np.full((2, 2), 255.0),
-            r"floating-point values must lie in \[0, 1\]; they lie in \[255, 255\]\. Rescale them\.",
+            r"floating-point values must lie in \[0, 1\], but they lie in \[255, 255\]\. Rescale them\.",
         ),
-        (np.full((2, 2), np.nan), r"floating-point values must lie in \[0, 1\]; they lie in \[nan, nan\]"),
+        (np.full((2, 2), np.nan), r"floating-point values must lie in \[0, 1\], but they lie in \[nan, nan\]"),
     ],
     ids=["int64", "vector", "channels-first", "empty", "beyond", "nan"],
 )

@@ -68,7 +68,7 @@ def test_only_the_known_weights_are_read(tmp_path, embedder, pictures):
     (tmp_path / "weights.pth").write_bytes(content)
     with pytest.raises(InputError, match=r"weights.pth: the SHA-256 must be 57934424.*; got .* Install the file again"):
         efficientnet(tmp_path / "weights.pth")(pictures[:1])
-    with pytest.raises(InputError, match=r"`path` must be a file; there is no file gone.pth"):
+    with pytest.raises(InputError, match=r"`path` must be a file, but there is no file gone.pth"):
         efficientnet("gone.pth")
     with pytest.raises(InputError, match=r"`levels` must be one of .*; got 'some'"):
         efficientnet(levels="some")

@@ -1,8 +1,8 @@
 """Samples to features: cached, in order, with provenance; one embedder for all."""
 
-import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.embed import Cache, NGramKernel, embed_samples
-from mallow.embed._embed import embed_all
+from mallow.embed import Cache, NGramKernel, embed_all, embed_samples
 from mallow.errors import InputError
 from mallow.samples import Samples, read, write
 
@@ -113,6 +112,19 @@ def test_a_function_may_take_what_nobody_else_knows():
     assert embed_samples(pictures, lambda items: items.mean(axis=2)).features.shape == (4, 5)
 
 
+@pytest.mark.parametrize("things", [[], (), set(), np.zeros((0, 3)), {1, 2}, [{3}, {4}, {5}]])
+def test_a_function_is_asked_about_as_many_things_as_there_are(things):
+    asked = []
+
+    def embed(these):
+        asked.append(these)
+        return np.ones((len(these), 2))
+
+    samples = embed_samples(things, embed)
+    assert (len(samples), samples.features.shape) == (len(things), (len(things), 2))
+    assert all(these is things for these in asked)
+
+
 def test_ids_prompts_and_provenance_survive_a_file(tmp_path):
     given = read([{"id": 1, "text": ["a", "b"], "prompt": "p"}, {"id": 2, "text": ["c", "d"], "prompt": "q"}])
     found = embed_samples(given, Streaming(), cache=None)
@@ -189,20 +201,19 @@ def test_a_stream_that_forgets_samples_is_refused():
         embed_samples(["a", "b", "c"], Forgetful(), cache=None)
 
 
-def test_progress_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
-    texts = [f"text {i}" for i in range(6)]
-    embed_samples(texts, Streaming(), cache=None)
-    assert capsys.readouterr().err == ""
+def test_progress_says_how_many_texts_are_done(monkeypatch, capsys):
+    notes = []
 
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+    @contextmanager
+    def bar(verb, total, wanted=None):
+        notes.append((verb, wanted))
+        yield lambda done, note: notes.append(note)
 
-    monkeypatch.setenv("TERM", "xterm")
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    embed_samples(texts, Streaming(), cache=None)
-    assert re.search(r"6/6 texts, \d+/s", terminal.getvalue())
+    monkeypatch.setattr("mallow.embed._embed.bar", bar)
+    embed_samples([f"text {i}" for i in range(6)], Streaming(), cache=None, progress=True)
+    assert notes[0] == ("embedding", True)
+    assert re.fullmatch(r"6/6 texts, \d+/s", notes[-1])
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_joint_embedder_sees_all_samples_at_once():

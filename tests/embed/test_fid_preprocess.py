@@ -109,7 +109,7 @@ def test_the_name_tells_the_tool(package_folder):
     found = find_embedder("inception", kind="image", options={"match": "clean-fid", "dtype": "float32"})
     assert (found.preprocess, found.dtype) == (FidPreprocess("clean-fid"), "float32")
     with pytest.raises(
-        InputError, match=r"inception has no option 'mach'; it has: resample, match, .* Did you mean match"
+        InputError, match=r"inception has no option 'mach'. Its options are resample, match, .* Did you mean match"
     ):
         find_embedder("inception", kind="image", options={"mach": "clean-fid"})
 

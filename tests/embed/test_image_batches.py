@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mallow.embed import Preprocess
 from mallow.embed._image_batches import checked_images, grown_batches, image_rows
-from mallow.embed._preprocess import Preprocess
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mallow.embed._preprocess import Preprocess, preprocess_from_settings
+from mallow.embed import Preprocess
+from mallow.embed._preprocess import preprocess_from_settings
 from mallow.errors import InputError
 
 SETTINGS = {

@@ -10,7 +10,6 @@ import mallow
 from audio_files import RATE, tone, write_wave
 from mallow.embed import MelStatistics, embed_samples, find_embedder
 from mallow.embed._mel import mel_filters, mono
-from mallow.embed._protocol import StreamingEmbedder
 from mallow.errors import InputError
 
 
@@ -28,7 +27,7 @@ def test_the_level_of_a_tone_is_in_its_band():
     half = np.concatenate([tone(1000), np.zeros(4800)])
     band = points[0, :32].argmax()
     assert MelStatistics(bands=32)([pair(half)])[0, 32 + band] == approx(8 / 2, abs=0.6)  # between -0.6 and -8
-    assert isinstance(MelStatistics(), StreamingEmbedder)
+    assert callable(MelStatistics().stream)
 
 
 def test_the_filters_cover_every_frequency_once():
@@ -81,7 +80,7 @@ def test_differences_of_the_files_are_told(tmp_path):
     found = {
         caveat.kind: str(caveat) for caveat in mallow.find_confounds(tmp_path / "real", {"model": tmp_path / "model"})
     }
-    assert found["rate"].startswith("model: 100.0 % of the recordings have 8000 values per second (reference: 0.0 %).")
+    assert found["rate"].startswith("model: 100.0% of the recordings have 8000 values per second (reference: 0.0%).")
     assert found["duration"].startswith("model: the median duration is 0.05 s (reference: 0.1 s")
     assert "format" not in found
     copies = mallow.find_confounds(tmp_path / "real", {"copy": tmp_path / "real"})
@@ -119,3 +118,15 @@ def test_what_is_refused(tmp_path):
     path = write_wave(tmp_path / "a.wav", tone(500))
     with pytest.raises(InputError, match=r"`embedder` must be mel or package.module:object for audio samples"):
         find_embedder(str(path), kind="audio")
+
+
+def test_of_two_windows_the_deviation_is_half_their_change():
+    """Deviations are those of all windows of a recording: it is not a sample of a longer one."""
+    noise = np.random.default_rng(0).normal(0, 0.1, RATE // 40 + RATE // 100)
+    mean, deviation, change, spread = MelStatistics(bands=16)([pair(noise)])[0].reshape(4, 16)
+    assert change.min() > 0.001
+    assert deviation == approx(change / 2, rel=1e-4)
+    assert spread.tolist() == [0] * 16
+    first, second = (MelStatistics(bands=16)([pair(noise[low : low + RATE // 40])])[0, :16] for low in (0, RATE // 100))
+    assert mean == approx((first + second) / 2, abs=1e-5)
+    assert change == approx(abs(first - second), abs=1e-5)

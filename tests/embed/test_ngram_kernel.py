@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
+from mallow.embed import NGramKernel
 from mallow.embed import _string_kernels as module
-from mallow.embed._string_kernels import NGramKernel
 from mallow.errors import InputError
 
 letters = st.text("abc", max_size=9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.embed._preprocess import Preprocess
+from mallow.embed import Preprocess
 from mallow.errors import InputError
 
 pillow = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -116,5 +116,5 @@ def test_strips_do_not_fill_the_memory(monkeypatch):
 
 
 def test_a_crop_larger_than_the_image_is_refused():
-    with pytest.raises(InputError, match=r"at least as large as `crop` = 20; it is 16×16\. Set `size` as well"):
+    with pytest.raises(InputError, match=r"at least as large as `crop` = 20, but it is 16×16\. Set `size` as well"):
         Preprocess(size=None, crop=20)(np.zeros((16, 16), np.uint8))

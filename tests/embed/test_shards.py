@@ -222,7 +222,7 @@ def test_archives_that_cannot_be_used_are_named(tmp_path):
         with pytest.raises(InputError, match=rf"{name}: the archive cannot be read to the end: {reason}"):
             embed_shards(tmp_path / name, tmp_path / "damaged", embedder=colours)
     write_archive(tmp_path / "texts.tar", {"a.txt": b"a"})
-    with pytest.raises(InputError, match=r"texts\.tar: the archive must contain images \(.*\); it has none"):
+    with pytest.raises(InputError, match=r"texts\.tar: the archive must contain images \(.*\), but it has none"):
         embed_shards(tmp_path / "texts.tar", tmp_path / "out", embedder=colours)
     write_archive(tmp_path / "bad.tar", {"a.png": b"a"})
     with pytest.raises(InputError, match=r"bad\.tar: contains no valid samples \(bad entries skipped: 1\)"):

@@ -1,10 +1,12 @@
 """Shards in object stores: `memory://`, and an S3 server on the loopback interface, configured as users configure theirs."""
 
+import errno
 import gzip
 import io
 import json
 import tarfile
 import warnings
+from socket import create_server
 
 import fsspec
 import numpy as np
@@ -14,6 +16,7 @@ from PIL import Image
 import mallow
 from mallow import EstimateWarning, InputError
 from mallow.embed import embed_shards
+from mallow.samples import _shard_files
 
 WORDS = ["apple", "bear", "cat", "dune", "east", "fig", "gate", "hill"]
 
@@ -134,3 +137,95 @@ def test_a_store_that_does_not_take_the_shard_is_named(s3):
         InputError, match=r"s3://no-bucket/out/part-0-00000\.npz: cannot be written: .*Check the address and"
     ):
         embed_shards(f"{s3}/texts", "s3://no-bucket/out", embedder=letters)
+
+
+class Unreliable:
+    """A call of an object store that fails some times before it answers."""
+
+    def __init__(self, call, failures):
+        self.call, self.failures, self.asked = call, list(failures), 0
+
+    def __call__(self, *arguments, **options):
+        self.asked += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        return self.call(*arguments, **options)
+
+
+class EndpointConnectionError(Exception):
+    """As botocore calls it: no OSError."""
+
+
+BUSY = OSError(errno.EBUSY, "Please reduce your request rate.")  # what s3fs makes of SlowDown
+DENIED = PermissionError(errno.EACCES, "Access Denied")
+
+
+@pytest.fixture
+def no_pauses(monkeypatch):
+    """The pauses that would have been made."""
+    pauses = []
+    monkeypatch.setattr(_shard_files.time, "sleep", pauses.append)
+    return pauses
+
+
+@pytest.mark.parametrize("call", ["info", "find", "_open", "pipe_file"])
+def test_what_is_transient_is_tried_again(store, monkeypatch, no_pauses, call):
+    put(f"{store}/in", shards_of_texts(0))
+    system = fsspec.core.url_to_fs(store)[0]
+    before = embed_shards(f"{store}/in", f"{store}/out", embedder=letters, rows=25).load().features
+    failing = Unreliable(
+        getattr(system, call), [TimeoutError("read timed out"), EndpointConnectionError("refused"), BUSY]
+    )
+    monkeypatch.setattr(system, call, failing)
+    after = embed_shards(f"{store}/in", f"{store}/again", embedder=letters, rows=25).load().features
+    np.testing.assert_array_equal(after, before)
+    assert no_pauses == [0.2, 0.8, 3.2]
+
+
+@pytest.mark.parametrize(
+    ("failures", "pauses"), [([BUSY] * 4, [0.2, 0.8, 3.2]), ([DENIED], []), ([RuntimeError("first\n  second")], [])]
+)
+def test_what_does_not_pass_is_one_line_with_the_name_of_the_object(store, monkeypatch, no_pauses, failures, pauses):
+    put(f"{store}/in", shards_of_texts(0))
+    system = fsspec.core.url_to_fs(store)[0]
+    failing = Unreliable(system.info, failures)
+    monkeypatch.setattr(system, "info", failing)
+    with pytest.raises(InputError, match=r"(s3|memory)://.*: cannot be read: .*Check the address and your") as caught:
+        _shard_files.stamp_of(f"{store}/in/part-0.jsonl.gz")
+    assert "\n" not in str(caught.value)
+    assert no_pauses == pauses
+
+
+def test_a_read_in_the_middle_of_an_object_is_tried_again(s3, monkeypatch, no_pauses):
+    content = bytes(range(256)) * 100
+    put(f"{s3}/bytes", {"part.npy": content})
+    with _shard_files.open_shard(f"{s3}/bytes/part.npy") as stream:
+        first = stream.read(100)
+        fetch = Unreliable(stream.cache._fetch, [BUSY, TimeoutError()])
+        monkeypatch.setattr(stream.cache, "_fetch", fetch)
+        assert first + stream.read() == content
+    assert no_pauses == [0.2, 0.8]
+    system = fsspec.core.url_to_fs(s3)[0]
+    monkeypatch.setattr(system, "cat_file", Unreliable(system.cat_file, [ConnectionResetError()]))
+    assert _shard_files.read_bytes(f"{s3}/bytes/part.npy", 10, 20) == content[10:20]
+    assert no_pauses == [0.2, 0.8, 0.2]
+
+
+def test_a_store_that_is_away_or_forbids_is_one_line(s3, monkeypatch, no_pauses):
+    import s3fs
+
+    with create_server(("127.0.0.1", 0)) as server:
+        closed = server.getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed}")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    s3fs.S3FileSystem.clear_instance_cache()
+    try:
+        with pytest.raises(
+            InputError, match=r"^s3://bucket/gone/\*\.npy: cannot be read: .*Check the address"
+        ) as caught:
+            mallow.score("s3://bucket/gone/*.npy", "s3://bucket/gone/*.npy")
+        assert "\n" not in str(caught.value)
+        assert no_pauses == [0.2, 0.8, 3.2]
+    finally:
+        s3fs.S3FileSystem.clear_instance_cache()

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from mallow import area
 from mallow.embed import NGramKernel, SubsequenceKernel
-from mallow.embed import _string_kernels as subsequences
+from mallow.embed import _subsequence_kernel as subsequences
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Neighbors
 
@@ -119,7 +119,7 @@ def test_the_number_of_threads_does_not_change_a_bit(kernel, monkeypatch):
 def test_short_texts_are_alike_and_unlike_all_others(kernel):
     texts = ["", "a", "ab", "c"]
     message = (
-        "3 of 4 texts have fewer than n = 2 tokens, and this kernel cannot tell them apart. "
+        "3 of 4 texts have fewer than n = 2 tokens, so this kernel cannot distinguish them. "
         "Use longer texts or a smaller `n`."
     )
     with pytest.warns(EstimateWarning, match=f"^{re.escape(message)}$"):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pytest import approx
 from scipy.spatial.distance import cdist
 
-from mallow.embed import _string_kernels as module
-from mallow.embed._string_kernels import SubsequenceKernel
+from mallow.embed import SubsequenceKernel
+from mallow.embed import _subsequence_kernel as module
 from mallow.errors import EstimateWarning, InputError
 
 pytest.importorskip("numba", reason="needs numba, of the extra `kernels`")

@@ -12,8 +12,7 @@ import pytest
 from pytest import approx
 
 from mallow._files import digest
-from mallow.embed._image_networks import TorchScript, inception
-from mallow.embed._preprocess import Preprocess
+from mallow.embed import Preprocess, TorchScript, inception
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -164,7 +163,7 @@ def test_an_output_is_chosen(several, pictures):
 
 
 def test_files_that_are_no_networks(torch, pictures, tmp_path):
-    with pytest.raises(InputError, match=r"`path` must be a file; there is no file .*gone\.pt\. Check the path\."):
+    with pytest.raises(InputError, match=r"`path` must be a file, but there is no file .*gone\.pt\. Check the path\."):
         TorchScript(tmp_path / "gone.pt", Preprocess())
     torch.save({"weight": torch.zeros(3)}, tmp_path / "weights.pt")
     with pytest.raises(

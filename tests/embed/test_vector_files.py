@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mallow.embed._word_vectors import WordVectors, read_vectors
+from mallow.embed import WordVectors
+from mallow.embed._word_vectors import read_vectors
 from mallow.errors import InputError
 
 TABLE = {"good": [1.0, 0.0, -2.5], "day": [0.0, 2.0, 0.5], "é": [3.0, 3.0, 3.0], ".": [0.25, 0.0, 0.0]}
@@ -119,7 +120,7 @@ def test_a_folder_has_one_matrix_and_one_list(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'mallow[glove]'")
     import pyarrow as pa
 
-    with pytest.raises(InputError, match=r"or a folder with one \.parquet file; there are 0 in"):
+    with pytest.raises(InputError, match=r"or a folder with one \.parquet file, but there are 0 in"):
         WordVectors(tmp_path)(["good"])
     parquet.write_table(pa.table({"index": [*TABLE, "good"]}), tmp_path / "words.parquet")
     np.save(tmp_path / "vectors.npy", np.array([*TABLE.values(), [9, 9, 9]]))

@@ -9,9 +9,7 @@ import pytest
 from pytest import approx
 
 from mallow._files import digest
-from mallow.embed._image_networks import VisionModel
-from mallow.embed._preprocess import Preprocess
-from mallow.embed._protocol import StreamingEmbedder
+from mallow.embed import Preprocess, VisionModel
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -76,7 +74,7 @@ def tiny(transformers, kind: str, folder: Path, **options) -> Path:
 )
 def test_features_do_not_depend_on_the_batch(kind, pooling, width, transformers, pictures, tmp_path):
     embedder = VisionModel(tiny(transformers, kind, tmp_path / kind), pooling=pooling)
-    assert isinstance(embedder, StreamingEmbedder)
+    assert callable(embedder.stream)
     features = embedder(pictures)
     assert features.shape == (19, width)
     assert features.dtype == np.float32

@@ -168,7 +168,7 @@ def test_a_picture_that_is_replaced_meanwhile_has_no_row(tmp_path):
 @pytest.mark.parametrize(
     ("file", "content", "complaint"),
     [
-        ("adapter_config.json", "{}", "is an adapter of another model"),
+        ("adapter_config.json", "{}", "is an adapter of a different model"),
         ("modules.json", '[{"path": "../other"}]', r"names the file '\.\./other' outside of it"),
         (
             "model.safetensors.index.json",

@@ -1,31 +1,128 @@
-"""Progress bars: on standard error, with a note; none when there is nothing to do or inside `quiet`."""
+"""Progress: one bar for all parts of a work, on a terminal or in a notebook, and lines in a log; none inside `quiet`."""
+
+import io
+import logging
+import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
-from mallow.engine import bar, quiet
+from mallow.engine import _progress as progress
+from mallow.engine import bar, expect, overall, quiet
 
 
-def show(capsys: pytest.CaptureFixture[str], **options: object) -> str:
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def open_terminal(monkeypatch):
+    """Standard error as a terminal on which bars appear at once; not a fixture, since pytest captures it anew."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    return stream
+
+
+def wait_for(text, shown, seconds=10.0):
+    end = time.monotonic() + seconds
+    while text not in shown() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert text in shown()
+
+
+def test_a_bar_shows_what_is_done_and_how_long_it_still_takes(monkeypatch):
+    terminal = open_terminal(monkeypatch)
+    with bar("embedding", 10) as update:
+        update(7, "7 of 10 texts")
+        wait_for("embedding (7 of 10 texts)", terminal.getvalue)
+        wait_for("left", terminal.getvalue)
+
+
+def test_bars_inside_a_bar_and_on_other_threads_are_parts_of_it(monkeypatch):
+    terminal = open_terminal(monkeypatch)
+
+    def check():
+        with bar("checking the gap", 2):
+            wait_for("clustering (1/2), checking the gap", terminal.getvalue)
+
+    with overall(), bar("clustering", 2) as update:
+        update(1, "1/2")
+        thread = threading.Thread(target=check)
+        thread.start()
+        thread.join()
+    assert terminal.getvalue().count("\x1b[?25l") == 1  # one display was opened
+    assert not progress._OPEN
+
+
+def test_a_work_that_is_done_at_once_shows_nothing(monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    with bar("embedding", 10) as update:
+        update(7, "7 of 10 texts")
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("options", [{"wanted": False}, {"done": 10}])
+def test_no_bar_is_shown(monkeypatch, options):
+    terminal = open_terminal(monkeypatch)
     with bar("embedding", 10, **options) as update:
         update(7, "7 of 10 texts")
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return captured.err
+        time.sleep(0.1)
+    assert terminal.getvalue() == ""
 
 
-def test_a_bar_shows_the_verb_and_the_note(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes standard error for a terminal
-    shown = show(capsys, wanted=True)
-    assert "embedding" in shown
-    assert "7 of 10 texts" in shown
+def test_no_part_is_shown_where_it_should_be_quiet(monkeypatch):
+    terminal = open_terminal(monkeypatch)
+
+    def inner():  # another thread does not know that it is quiet; the work does
+        with bar("clustering", 2):
+            time.sleep(0.1)
+
+    with quiet(), bar("embedding", 10):
+        thread = threading.Thread(target=inner)
+        thread.start()
+        thread.join()
+    assert terminal.getvalue() == ""
 
 
-@pytest.mark.parametrize("options", [{"wanted": False}, {"wanted": None}, {"wanted": True, "done": 10}])
-def test_no_bar_is_shown(capsys, options):
-    assert show(capsys, **options) == ""  # None: standard error is no terminal here
+def test_a_log_gets_plain_lines_after_a_while(monkeypatch, caplog):
+    for name, seconds in (("_PATIENCE", 0.01), ("_FIRST_LINE", 0.02), ("_NEXT_LINES", 0.01)):
+        monkeypatch.setattr(progress, name, seconds)
+    with caplog.at_level(logging.INFO, "mallow.progress"), bar("embedding", 4) as update:
+        update(1, "1/4 texts")
+        wait_for("embedding (1/4 texts): ", lambda: caplog.text)
+    assert " left" in caplog.text
 
 
-def test_no_bar_is_shown_where_it_should_be_quiet(capsys):
-    with quiet():
-        assert show(capsys, wanted=True) == ""
+def test_a_notebook_gets_a_bar(monkeypatch):
+    shell = type("ZMQInteractiveShell", (), {})()
+    assert not progress._in_notebook()
+    monkeypatch.setitem(progress.sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert progress._in_notebook()
+
+
+def test_the_time_left_is_that_of_parts_under_way_by_their_speed_and_of_the_others_as_expected(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
+    with overall(False):
+        expect("embedding", times=2)
+        expect("clustering", 30.0)
+        with bar("embedding", 10) as update:
+            now = 110.0
+            update(5, "")  # a quarter of both in 10 s
+            text, share, left = progress._OPEN[0].state()
+            assert (text, left) == ("embedding", 60.0)
+            assert share == pytest.approx(10 / 70)
+        with bar("embedding", 10):
+            assert progress._OPEN[0].state()[2] == 40.0  # half in 10 s
+        with bar("clustering", 3) as update:
+            now = 116.0
+            assert progress._OPEN[0].state()[2] == 24.0  # nothing is known of its speed yet
+            now = 150.0
+            assert progress._OPEN[0].state()[2] == 15.0
+            update(2, "")
+            assert progress._OPEN[0].state()[2] == pytest.approx(20.0)
+    assert not progress._OPEN

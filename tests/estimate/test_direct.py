@@ -251,7 +251,7 @@ def test_ids_must_mean_the_same_to_both_models(models):
     other = NGram.fit(["to be or not to be"], min_count=1)
     with pytest.raises(
         InputError,
-        match=r"must mean the same to `surrogate` and `model`; they have 257 and \d+ tokens\. Pass texts instead",
+        match=r"must mean the same to `surrogate` and `model`, but they have 257 and \d+ tokens\. Pass texts instead",
     ):
         log_likelihoods(models[0], other, [[1, 2]], ["a"])
     assert math.isfinite(log_likelihoods(models[0], other, ["a b"], ["a"]).q_at_p[0])

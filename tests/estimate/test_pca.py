@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from estimate_truths import clustered_points
-from mallow.estimate import _pca as spectrum
+from mallow.estimate import _spectrum as spectrum
 from mallow.estimate._pca import pca_joint
 
 Array = npt.NDArray[Any]

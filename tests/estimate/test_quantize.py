@@ -60,6 +60,20 @@ def test_bins_are_a_tenth_of_the_smaller_sample():
     assert Quantize().bins_for(15, 15) == 2
 
 
+def test_automatic_bins_grow_with_the_cube_root_beyond_5000_samples_and_not_beyond_40000():
+    sizes = [5000, 5001, 8000, 20_000, 40_000, 200_000, 10**9]
+    bins = [Quantize().bins_for(size, 2 * size) for size in sizes]
+    assert bins == [500, 500, 585, 794, 1000, 1000, 1000]
+    assert Quantize(bins=20_000).bins_for(200_000, 200_000) == 20_000
+
+
+def test_beyond_5000_samples_automatic_bins_cluster_a_part_of_the_rows():
+    assert Quantize().sample_for(5000, 10**9) == 1_000_000  # as published
+    assert Quantize().sample_for(200_000, 200_000) == 40_000
+    assert Quantize(sample=30_000).sample_for(200_000, 200_000) == 30_000
+    assert Quantize(bins=1000).sample_for(200_000, 200_000) == 1_000_000
+
+
 def test_restarts_never_raise_the_objective():
     def objective(restarts):
         partition = Quantize(bins=30, reduce=None, restarts=restarts)(X, Y, rng=0).partition

@@ -29,7 +29,10 @@ def test_reduction_keeps_distances_when_it_keeps_all_axes():
     [
         (lambda: Reduce(variance=0), r"`variance` must be above 0 and at most 1; got 0"),
         (lambda: Reduce(variance=1.5), r"`variance` must be above 0 and at most 1; got 1.5"),
-        (lambda: Reduce(variance=None), r"`variance` or `dimension` must be a number; both are None. Pass reduce=None"),
+        (
+            lambda: Reduce(variance=None),
+            r"`variance` or `dimension` must be a number, but both are None. Pass reduce=None",
+        ),
         (lambda: Reduce(dimension=0), r"`dimension` must be an integer of at least 1; got 0"),
         (lambda: Reduce()(X, Y[:, :3]), r"features of the same width; got 6 and 3"),
     ],

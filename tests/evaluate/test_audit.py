@@ -46,7 +46,7 @@ def test_averaged_word_vectors_are_blind_to_order_and_case(passages):
     assert 10 < audit.rate < 1e6
     assert audit.embedder.startswith("WordVectors(glove")
     assert Audit.from_json(audit.to_json()) == audit
-    assert "This embedder is blind to: words shuffled, " in str(audit)
+    assert "Not detected: words shuffled, " in str(audit)
 
 
 def test_a_kernel_of_word_pairs_sees_the_order(passages):
@@ -88,11 +88,11 @@ def test_caveats_of_the_embedder_are_kept_and_raised(passages):
 
 def test_the_text_has_the_table_the_rate_and_the_blind_spots():
     assert str(AUDIT) == (
-        "This embedder is blind to: words shuffled, lower case, first quarter (the evidence falls by less than 0.05, if at all, or "
-        "a text and its edited self cannot be told apart); it sees: looping; it may or may not see: first half (more texts are needed).\n"
+        "Not detected: words shuffled, lower case, first quarter (the certified value falls by less than 0.05, or edited texts cannot "
+        "be told from the originals). Detected: looping. Inconclusive: first half (more texts are needed).\n"
         "\n"
         "                published  certified           change of certified\n"
-        "edit                MAUVE      MAUVE         (95 % interval of it)     seen\n"
+        "edit                MAUVE      MAUVE              (95% interval)     seen\n"
         "untouched          0.9800     1.0000                             –\n"
         "words shuffled     0.9790     0.9990  -0.0010 (-0.0200 to +0.0200)       no\n"
         "looping            0.4000     0.1000  -0.9000 (-0.9500 to -0.8500)      yes\n"
@@ -102,7 +102,7 @@ def test_the_text_has_the_table_the_rate_and_the_blind_spots():
         "\n"
         "letters: 2 × 100 texts, 1,234 texts per second"
     )
-    assert AUDIT._repr_html_().startswith("<p>This embedder is blind to: words shuffled, ")
+    assert AUDIT._repr_html_().startswith("<p>Not detected: words shuffled, ")
     assert AUDIT.to_dict()["verdict"] == AUDIT.verdict == str(AUDIT).splitlines()[0]
 
 

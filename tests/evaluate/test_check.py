@@ -11,8 +11,9 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
-from mallow.evaluate._check import Check, _changes_since, _same_samples, check_regression, read_baseline
-from mallow.evidence._measure import MAUVE_2021
+from mallow.evaluate import Check, check_regression, read_baseline
+from mallow.evaluate._check import _changes_since, _same_samples
+from mallow.evidence import MAUVE_2021
 from mallow.results import at_most
 from mallow.samples import Samples
 
@@ -56,7 +57,7 @@ def test_the_same_samples_have_not_dropped(baseline, path):
         assert (check.drop, check.interval) == (0.0, (0.0, 0.0))
         assert check.before == check.now == baseline.certified["mauve"].value
         assert check.score.mauve == baseline.mauve
-        assert check.caveats[-1].message == "the samples are those of the baseline: no new ones were checked."
+        assert check.caveats[-1].message == "these are the baseline's own samples, so nothing new was checked."
 
 
 def test_a_clearly_worse_model_is_a_regression(worse, baseline):
@@ -66,7 +67,7 @@ def test_a_clearly_worse_model_is_a_regression(worse, baseline):
     assert worse.drop == approx(worse.before - worse.now)
     low, high = worse.interval
     assert worse.message == (
-        f"Regression: certified MAUVE dropped by {worse.drop:.4f} (90 % interval of the drop: {low:+.4f} to {high:+.4f}), "
+        f"Regression: certified MAUVE dropped by {worse.drop:.4f} (90% interval of the drop: {low:+.4f} to {high:+.4f}), "
         "more than the allowed 0.02."
     )
 
@@ -76,7 +77,7 @@ def test_a_better_model_passes(worse):
     assert (better.outcome, better.ok) == ("passed", True)
     assert better.interval[1] < 0
     assert better.message.startswith("Passed: certified MAUVE rose by ")
-    assert better.message.endswith("; a drop of more than the allowed 0.02 is excluded with 95 % confidence.")
+    assert better.message.endswith("; a drop of more than the allowed 0.02 is excluded with 95% confidence.")
 
 
 def test_new_samples_of_the_same_model_neither_passed_nor_failed_where_they_are_too_few(baseline):
@@ -246,7 +247,7 @@ def test_the_measure_is_that_of_the_baseline():
         check_regression(X, MODEL, before)
     with pytest.raises(
         InputError,
-        match=r"^`measure` must be that of the baseline, Measure\(Quantize\(bins=30.*; got Measure\(Quant.*\)\.$",
+        match=r"^`measure` must be the measure of the baseline, Measure\(Quantize\(bins=30.*; got Measure\(Quant.*\)\.$",
     ):
         check_regression(X, MODEL, before, measure=MAUVE_2021)
     first = score(X, MODEL, repeats=1, measure=MAUVE_2021)
@@ -274,7 +275,7 @@ def test_another_embedder_is_refused():
     assert check_regression(texts, texts[::-1], before, embedder=length).ok
     with pytest.raises(
         InputError,
-        match=r"^`embedder` must be that of the baseline, .*length.*, width=2; got .*place.*, width=2\. Scores of two "
+        match=r"^`embedder` must be the embedder of the baseline, .*length.*, width=2; got .*place.*, width=2\. Scores of two "
         r"embedders cannot be compared: pass the same one, or score the baseline again\.$",
     ):
         check_regression(texts, texts[::-1], before, embedder=place)
@@ -321,7 +322,7 @@ def test_what_is_not_a_score_file_is_refused(baseline, tmp_path):
     file.write_text(json.dumps(damaged))
     with pytest.raises(
         InputError,
-        match=r"must be the JSON file of a score; .*file\.json: `data` must be what Score\.to_dict wrote; it is damaged, .*"
+        match=r"must be the JSON file of a score; .*file\.json: `data` must be what Score\.to_dict wrote, but it is damaged, .*"
         rf"the field 'values' is missing\.{way_out}",
     ):
         read_baseline(file)
@@ -358,6 +359,6 @@ def test_a_check_uses_the_seed_and_as_many_repeats_as_the_baseline(baseline):
     assert check_regression(X[:60], MODEL[:60], twice, rng=6, max_drop=0.5).score.signature.rng == 6
     wider = replace(twice, signature=replace(twice.signature, width=4))
     with pytest.raises(
-        InputError, match="`embedder` must be that of the baseline, features, width=4; got features, width=3"
+        InputError, match="`embedder` must be the embedder of the baseline, features, width=4; got features, width=3"
     ):
         check_regression(X[:60], MODEL[:60], wider)

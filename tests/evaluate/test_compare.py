@@ -15,8 +15,9 @@ from pytest import approx
 from made_results import made_difference, made_score
 from mallow import Comparison, EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
+from mallow.evaluate import Difference
 from mallow.evaluate._compare import _all_variances, _check_names, _mean_score
-from mallow.evaluate._comparison import Difference, rank_systems
+from mallow.evaluate._comparison import rank_systems
 from mallow.evaluate._evaluation import _with_one_number_of_bins
 from mallow.samples import Samples
 from mallow.theory import KL
@@ -47,6 +48,26 @@ FEWER = {name: rows[:300] for name, rows in SYSTEMS.items()}  # enough where the
 @pytest.fixture(scope="module")
 def found():
     return quietly(compare, X, SYSTEMS)
+
+
+def test_the_score_of_a_system_is_found_by_its_name(found):
+    assert found["far"] is found.scores["far"]
+    with pytest.raises(InputError, match=r"the systems are .* and far; got 'fer'\. Did you mean far\?"):
+        found["fer"]
+    with pytest.raises(InputError, match="got 0"):
+        found[0]
+
+
+def test_all_frontiers_are_drawn_in_one_picture_with_their_names(found):
+    axes = found.plot_frontiers()
+    words = [text.get_text() for text in axes.texts]
+    assert words == [f"{name}  {found[name].mauve:.2f}" for name in found.scores]
+    colours = {line.get_color() for line in axes.get_lines()}
+    assert len(colours) == len(found.scores)
+    places = np.array([text.xy for text in axes.texts])
+    assert min(np.linalg.norm(one - other) for one, other in pairwise(places)) > 0.05
+    certified = found.plot_frontiers(axes.figure.add_subplot(), certified=True)
+    assert certified.texts[-1].get_text().endswith(f"{found['far'].certified['mauve'].value:.2f}")
 
 
 def test_systems_are_ranked_and_those_that_cannot_be_told_apart_are_grouped(found):
@@ -237,7 +258,7 @@ def test_equal_systems_do_not_differ():
     for name in ("mauve", "frontier_integral", "midpoint"):
         assert (one.difference[name], one.p_value[name]) == (approx(0, abs=1e-9), approx(1))
     assert found.verdict == (
-        "No clear winner: no difference was shown between the proven gaps of one and other (5 % level, corrected for all pairs)."
+        "There is no clear winner: no difference was shown between the proven gaps of one and other (5% level, corrected for all pairs)."
     )
 
 
@@ -256,7 +277,7 @@ def test_a_gap_that_all_published_scores_miss_is_ranked():
     for one in found.scores.values():
         assert one.p_value < 1e-4
         assert one.certified["mauve"].high < 0.95
-        assert one.verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.")
+        assert one.verdict.startswith("The gap is real: with 95% confidence MAUVE is at most 0.")
 
 
 def test_samples_of_other_sizes_are_not_paired():
@@ -321,7 +342,7 @@ def test_json_loses_nothing(found):
         restored = again.scores[name].evidence
         assert np.array_equal(restored.model_scores, one.evidence.model_scores)
         assert restored.certify(KL, one.scale).estimates == one.certified
-    with pytest.raises(InputError, match=r"must be what Comparison.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(InputError, match=r"must be what Comparison.to_dict wrote, but its kind is 'mallow score'"):
         Comparison.from_dict(found.scores["far"].to_dict())
 
 
@@ -330,12 +351,12 @@ def test_the_text_names_first_and_last_and_has_all_numbers(found):
     lines = str(found).splitlines()
     names = " and ".join(found.best)
     assert lines[0] == (
-        f"No clear winner: no difference was shown between the proven gaps of {names} (5 % level, corrected for all pairs). "
-        "That of far is the largest."
+        f"There is no clear winner: no difference was shown between the proven gaps of {names} (5% level, corrected for all pairs). "
+        "Largest proven gap: far."
     )
     assert [line.strip() for line in lines[2:4]] == [
-        "certified   at most,    p of  published         95 % of",
-        "MAUVE  95 % sure  no gap      MAUVE     other draws    rank",
+        "certified  95% upper   p-value  published          95% of",
+        "MAUVE      bound  (no gap)      MAUVE  repeat samples    rank",
     ]
     for line, (name, one) in zip(lines[4:8], found.scores.items(), strict=True):
         value, limit, p, published, low, _, high, *_rank = re.split(
@@ -368,7 +389,7 @@ def test_differences_can_be_recomputed_from_what_is_printed(found):
         assert places.index(first) < places.index(second)
         [stored] = [one for one in found.differences if one.systems == {first, second}]
         assert p in ("< 1e-5", f"{stored.adjusted['mauve']:.2g}".replace("e-0", "e-"))
-    assert "95 % interval" in text
+    assert "95% interval" in text
 
 
 def test_of_many_pairs_those_of_neighbours_are_shown(found):
@@ -390,9 +411,9 @@ def test_the_picture_names_every_system(found):
     assert {label.get_text() for label in ax.get_yticklabels()} == set(SYSTEMS)
     assert {text.get_text() for text in ax.get_legend().get_texts()} == {
         "published score",
-        "95 % of other draws of this size",
+        "95% of repeat samples of this size",
         "certified value",
-        "where the true value may be (95 % confidence)",
+        "where the true value may be (95% confidence)",
         "self-score",
     }
     matplotlib.pyplot.close(ax.figure)
@@ -423,11 +444,11 @@ def with_published(comparison, published, spread=0.01):
 
 def test_one_sentence_explains_why_published_scores_have_another_order(found):
     clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
-    why = ": it counts samples in bins of a few directions, while the proven gap uses all directions."
+    why = ". It counts samples in bins of a few directions, whereas the proven gap uses all directions."
     same = with_published(clear, [0.9, 0.8, 0.7]).verdict
     assert "Published" not in same
     assert with_published(clear, [0.9, 0.608, 0.995]).verdict == (
-        f"{same} Published MAUVE puts c (0.995) above b (0.608), and orders 2 pairs of systems otherwise in all{why}"
+        f"{same} Published MAUVE puts c (0.995) above b (0.608) (2 pairs of systems are in the opposite order){why}"
     )
     assert (
         with_published(clear, [0.9, 0.8, 0.85], 0.1).verdict
@@ -440,25 +461,30 @@ def test_one_sentence_explains_why_published_scores_have_another_order(found):
 
 
 def test_the_verdict_names_first_and_last(found):
-    level = "(5 % level, corrected for all pairs)"
+    level = "(5% level, corrected for all pairs)"
     clear = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}, {"b", "c"}])
     assert clear.verdict == (
-        f"a has the smallest proven gap: that of every other system is larger {level}. That of c is the largest."
+        f"Smallest proven gap: a. Every other system has a larger one {level}. Largest proven gap: c."
     )
     tied = ordered(found, ["a", "b", "c", "d"], [{"a", "c"}, {"a", "d"}, {"b", "c"}, {"b", "d"}])
     assert tied.verdict == (
-        f"No clear winner: no difference was shown between the proven gaps of a and b {level}. Last are c and d, between "
-        "whose gaps no difference was shown."
+        f"There is no clear winner: no difference was shown between the proven gaps of a and b {level}. "
+        "Largest proven gaps: c and d, which were not shown to differ."
     )
     assert (tied.best, tied.worst, tied.winner, tied.last) == (("a", "b"), ("c", "d"), None, None)
     first = ordered(found, ["a", "b", "c"], [{"a", "b"}, {"a", "c"}])
-    assert first.verdict.endswith("Last are b and c, between whose gaps no difference was shown.")
+    assert first.verdict.endswith("Largest proven gaps: b and c, which were not shown to differ.")
     blurred = ordered(found, ["a", "b", "c"], [{"a", "c"}])
-    assert blurred.verdict == f"No clear winner: no difference was shown between the proven gaps of a and b {level}."
+    assert (
+        blurred.verdict
+        == f"There is no clear winner: no difference was shown between the proven gaps of a and b {level}."
+    )
     two = ordered(found, ["a", "b"], [{"a", "b"}])
-    assert two.verdict == f"a has the smallest proven gap: that of every other system is larger {level}."
+    assert two.verdict == f"Smallest proven gap: a. Every other system has a larger one {level}."
     untested = replace(two, differences=(), ranks={}, groups=())
-    assert untested.verdict == ("No clear winner: the differences were not tested. a has the highest certified MAUVE.")
+    assert untested.verdict == (
+        "There is no clear winner: the differences were not tested. a has the highest certified MAUVE."
+    )
     alone = replace(two, scores={"a": two.scores["a"]}, differences=(), ranks={"a": (1, 1)})
     assert alone.verdict == f"a was compared with the reference only. {two.scores['a'].verdict}"
     assert (alone.winner, alone.last) == (None, None)

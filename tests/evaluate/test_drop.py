@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from held_out import gaussian_slope
 from mallow.evaluate._check import (
     _FARTHER,
     _HIDDEN,
@@ -16,7 +17,6 @@ from mallow.evaluate._check import (
     _shared_error,
     estimate_drop,
     gaussian_areas,
-    gaussian_slope,
 )
 from mallow.evidence import ONE_SIDED, Evidence, IdentityTest
 from mallow.results import Estimate
@@ -59,7 +59,7 @@ def test_a_known_difference_lies_in_the_interval_as_often_as_promised():
         assert drop.low <= drop.value <= drop.high
         low += truth < drop.low
         high += truth > drop.high
-    assert max(low, high) <= 3  # 5 % of 60; no luck is involved here, so that the factor √2 leaves room
+    assert max(low, high) <= 3  # 5% of 60; no luck is involved here, so that the factor √2 leaves room
 
 
 def test_a_shared_reference_cancels_only_with_the_same_keys():

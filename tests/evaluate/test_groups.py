@@ -29,7 +29,7 @@ def test_a_gap_is_found_in_the_group_that_has_it():
     assert result.skipped == {"c": (5, 5)}
     raw = {name: score.p_value for name, score in result.scores.items()}
     assert list(result.adjusted.values()) == holm(list(raw.values()))
-    assert result.verdict == "A gap is proven in 1 of 2 groups (5 % level, corrected for all groups): b."
+    assert result.verdict == "A gap is proven in 1 of 2 groups (5% level, corrected for all groups): b."
     alone = mallow.score(x[:120], y[:120], repeats=1)
     assert result.scores["b"].mauve == alone.mauve
     assert result.scores["b"].p_value == alone.p_value
@@ -40,8 +40,8 @@ def test_all_and_none():
     rng = np.random.default_rng(1)
     labels = [1] * 60 + [2] * 60
     x, y = rng.normal(size=(2, 120, 3))
-    assert mallow.score(x, y, by=(labels, labels), repeats=1).verdict.startswith("In none of the 2 groups a gap")
-    assert mallow.score(x, y + 2, by=(labels, labels), repeats=1).verdict.startswith("A gap is proven in all 2 groups")
+    assert mallow.score(x, y, by=(labels, labels), repeats=1).verdict.startswith("No gap is proven in any group")
+    assert mallow.score(x, y + 2, by=(labels, labels), repeats=1).verdict.startswith("A gap is proven in both groups")
 
 
 def test_wrong_groups_are_refused():
@@ -51,7 +51,7 @@ def test_wrong_groups_are_refused():
         ((["a"] * 40, ["a"] * 39), "`by` must have an entry for each of the 40 model samples; got 39"),
         (
             (["a"] * 40, ["b"] * 40),
-            "`by` must have a group with at least 30 samples on each side; the largest of 2 has 0",
+            "`by` must have a group with at least 30 samples on each side, but the largest of 2 has 0",
         ),
     ):
         with pytest.raises(InputError, match=message):
@@ -77,11 +77,11 @@ def test_each_side_must_have_its_groups():
         ((["a"] * 39, ["a"] * 40), "`by` must have an entry for each of the 40 reference samples; got 39"),
         (
             (["a"] * 40,),
-            "`by` must be a column or a pair of sequences: the groups of the reference and those of the model",
+            "`by` must be a column or a pair of sequences: the groups of the reference and of the model",
         ),
         (
             (["a"] * 29 + ["b"] * 11, ["a"] * 35 + ["b"] * 5),
-            "at least 30 samples on each side; the largest of 2 has 29. Join small groups, or use more samples",
+            "at least 30 samples on each side, but the largest of 2 has 29. Join small groups, or use more samples",
         ),
     ):
         with pytest.raises(InputError, match=message):

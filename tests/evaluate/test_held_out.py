@@ -11,7 +11,7 @@ from pytest import approx
 import mallow
 from made_results import made_passport
 from mallow import MAUVE_STAR, EstimateWarning, Samples
-from mallow.caveats._estimates import evidence_caveats
+from mallow.caveats import evidence_caveats
 from mallow.engine import Threads
 from mallow.evaluate import Settings, score_embedded
 from mallow.evidence import IdentityTest, Units, _held_out, hold_out

@@ -17,8 +17,7 @@ from mallow import (
 )
 from mallow.cli._options import find_measure
 from mallow.embed import NGramKernel
-from mallow.evidence import MAUVE_KERNEL
-from mallow.evidence._measure import measure_for
+from mallow.evidence import MAUVE_KERNEL, measure_for
 from mallow.samples import Samples, read
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")

@@ -1,14 +1,28 @@
 """A measure: symmetric to the last bit, with the scale of its estimator, and one for string kernels."""
 
+import click
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mallow
-from mallow import CHI2, HELLINGER2, KL, MAUVE_2021, MAUVE_STAR, InputError, Masses, Measure, Neighbors, Samples
-from mallow.evidence import MAUVE_KERNEL, Witness
-from mallow.evidence._measure import measure_for
+from mallow import (
+    CHI2,
+    HELLINGER2,
+    KL,
+    MAUVE_2021,
+    MAUVE_STAR,
+    InputError,
+    Masses,
+    Measure,
+    Neighbors,
+    Quantize,
+    Samples,
+    theory,
+)
+from mallow.cli import cli
+from mallow.evidence import MAUVE_KERNEL, Witness, measure_for
 
 
 @given(seed=st.integers(0, 10_000), bins=st.integers(2, 40), divergence=st.sampled_from([KL, CHI2, HELLINGER2]))
@@ -52,6 +66,49 @@ def test_a_witness_is_named_where_it_is_not_the_usual_one():
     other = Witness(folds=7)
     assert repr(Measure(witness=other)).endswith(f", {other!r})")
     with pytest.raises(
-        InputError, match=r"Counts need an estimator with bins, such as Quantize; this one is Neighbors"
+        InputError, match=r"Counts need an estimator with bins, such as Quantize, but this one is Neighbors"
     ):
         Measure(Neighbors()).summarise_counts(np.ones(2), np.ones(2))
+
+
+WORDS = {"mauve-star": MAUVE_STAR, "MAUVE_2021": MAUVE_2021, "Mauve-Kernel": MAUVE_KERNEL}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_stand_for_measures_as_on_the_command_line(word):
+    x, y = np.random.default_rng(0).normal(size=(2, 60, 3))
+    with pytest.warns(mallow.EstimateWarning):
+        named, passed = mallow.score(x, y, measure=word), mallow.score(x, y, measure=WORDS[word])
+    assert named.to_dict() == passed.to_dict()
+
+
+def test_parts_of_a_measure_have_words_too():
+    assert Measure("neighbors", "chi2") == Measure(Neighbors(), CHI2)
+    assert Measure(divergence="LE_CAM").divergence is mallow.theory.LE_CAM
+    assert Measure("quantize", "kl") == Measure() == MAUVE_STAR
+    options = click.Context(cli.commands["score"]).command.params
+    choices = {option.name: set(option.type.choices) for option in options if hasattr(option.type, "choices")}
+    assert choices["measure"] == set(mallow.evidence.MEASURES)
+    assert {Measure(divergence=word).divergence for word in choices["divergence"]} == set(theory.DIVERGENCES.values())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Measure("neighbours"), "`estimator` must be one of quantize, neighbors, .*Did you mean neighbors"),
+        (lambda: Measure(Quantize), r"`estimator` must be an estimator, such as Quantize\(\); got <class"),
+        (lambda: Measure(divergence="kld"), "`divergence` must be one of kl, chi2, .*; got 'kld'"),
+        (
+            lambda: Measure(divergence=2.0),
+            "`divergence` must be a Divergence or the name of one, such as 'kl'; got 2.0",
+        ),
+        (lambda: mallow.score([[0.0]] * 9, [[1.0]] * 9, measure="mauve"), "`measure` must be one of mauve-star, "),
+        (
+            lambda: mallow.compare([[0.0]] * 9, {"a": [[1.0]] * 9}, measure=5),
+            "`measure` must be a Measure, or the name",
+        ),
+    ],
+)
+def test_a_wrong_word_is_refused_when_an_option_is_made(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from interrupted import interruptions
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
-from mallow.evaluate._monitor import Monitor, _fit_codebook, _part_digest, _split_reference, _unit_caveats
-from mallow.evidence import Looks
-from mallow.evidence._sequential import SequentialTest, _add, _add_sizes, _name_key
+from mallow.evaluate import Monitor
+from mallow.evaluate._monitor import _fit_codebook, _split_reference
+from mallow.evaluate._monitor_parts import _part_digest, unit_caveats
+from mallow.evidence import Looks, SequentialTest
+from mallow.evidence._sequential import _add, _add_sizes, _name_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 
@@ -272,7 +274,7 @@ def test_an_alarm_for_a_gap_and_none_without(monitor):
 
 
 def test_a_gap_that_the_bins_do_not_see():
-    # One standard deviation along the direction of least variance, 0.4 % of the largest.
+    # One standard deviation along the direction of least variance, 0.4% of the largest.
     monitor, rows = small(), draw(300, 1)
     rows[:, -1] += SPECTRUM[-1]
     for part in np.split(rows, 10):
@@ -512,7 +514,7 @@ def test_a_small_reference_is_refused():
 
 def test_a_reference_of_one_unit_is_refused():
     message = (
-        "`reference` must hold samples of at least 2 units; all 30 have the same id or prompt. Pass ids that differ, or "
+        "`reference` must hold samples of at least 2 units, but all 30 have the same id or prompt. Pass ids that differ, or "
         "neither ids nor prompts."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
@@ -520,7 +522,7 @@ def test_a_reference_of_one_unit_is_refused():
 
 
 def test_what_is_refused_on_the_way(monitor):
-    with pytest.raises(InputError, match="`compute` needs samples of the model; there are none since the start"):
+    with pytest.raises(InputError, match="`compute` needs samples of the model, but there are none since the start"):
         monitor.compute()
     with pytest.raises(InputError, match="must be 12 wide, like those the codebook was fitted on; got 3"):
         monitor.update(np.zeros((5, 3)))
@@ -552,7 +554,9 @@ def test_a_reference_of_two_units_is_enough_and_of_one_is_not():
     measure = Measure(Quantize(bins=3))
     monitor = Monitor(Samples(features=rows, ids=["a"] * 30 + ["b"] * 10), measure=measure)
     assert monitor.n[0] in (10, 30)  # the other unit fits the bins; no unit is cut
-    with pytest.raises(InputError, match="must hold samples of at least 2 units; all 40 have the same id or prompt"):
+    with pytest.raises(
+        InputError, match="must hold samples of at least 2 units, but all 40 have the same id or prompt"
+    ):
         Monitor(Samples(features=rows, ids=["a"] * 40), measure=measure)
 
 
@@ -631,7 +635,7 @@ def looks(rows, size_squares, left_out):
     ],
 )
 def test_units_that_are_worth_less_than_half_of_the_samples_are_told(rows, size_squares, left_out, kinds):
-    caveats = {one.kind: one for one in _unit_caveats(looks(rows, size_squares, left_out), 100)}
+    caveats = {one.kind: one for one in unit_caveats(looks(rows, size_squares, left_out), 100)}
     assert list(caveats) == kinds
     if "repeated units" in caveats:
         units = rows**2 / size_squares

@@ -16,7 +16,6 @@ from mallow.evaluate import (
     plan_samples,
     verify_passport,
 )
-from mallow.evidence import run_permutations
 
 SHARED = {
     "measure": MAUVE_STAR,
@@ -33,7 +32,6 @@ OWN = {
     mallow.compare: {},
     mallow.track: {"steps": None},
     mallow.permutation_test: {"permutations": 999, "independent_samples": True},
-    run_permutations: {"permutations": 999, "independent_samples": True},
     mallow.sweep: {"plan": None, "tokens": 35, "skip_short": False, "batch": 64},
     mallow.Monitor: {},
     compare_gaps: {},

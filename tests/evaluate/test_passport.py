@@ -14,7 +14,9 @@ import mallow
 from made_results import made_passport
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Quantize
-from mallow.evaluate._passport import _anonymous, _canonical, canonical_digest, close
+from mallow.evaluate._passport import _anonymous
+from mallow.evaluate._passport_check import close
+from mallow.evaluate._passport_seals import _canonical, canonical_digest
 from mallow.evidence import SUMMARIES
 from mallow.results import to_plain
 
@@ -139,7 +141,7 @@ def test_what_is_no_passport_is_refused(made, tmp_path):
     score, _, (x, y) = made
     with pytest.raises(InputError, match="`measure` must have bins, and a smoothing and a divergence that have names"):
         mallow.make_passport(score, x, y, measure=mallow.Measure(Classifier()))
-    with pytest.raises(InputError, match="`score` must be that of these samples"):
+    with pytest.raises(InputError, match="`score` must be the score of these samples"):
         mallow.make_passport(score, y, x.take(range(149)))
     path = tmp_path / "x.json"
     for text, message in (
@@ -149,7 +151,9 @@ def test_what_is_no_passport_is_refused(made, tmp_path):
         path.write_text(text)
         with pytest.raises(InputError, match=message):
             mallow.verify_passport(path)
-    with pytest.raises(InputError, match=r"`data` must be what Passport\.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(
+        InputError, match=r"`data` must be what Passport\.to_dict wrote, but its kind is 'mallow score'"
+    ):
         mallow.verify_passport(score.to_dict())
     wrong = made[1].to_dict() | {"smoothing": "__builtins__"}
     with pytest.raises(InputError, match="a smoothing '__builtins__' or a divergence 'KL' is not known here"):
@@ -418,7 +422,7 @@ def test_bins_are_in_the_file_only_where_they_were_placed_for_it():
     assert len(fixed.reference_counts) == 3
     _, plain, _ = make(measure=mallow.Measure(Quantize(bins=8, reduce=None)))
     assert plain.codebook.projection is None
-    with pytest.raises(InputError, match="`score` must have held-out evidence; that of a Monitor has none"):
+    with pytest.raises(InputError, match=r"`score` must have held-out evidence\. The score of a Monitor has none"):
         mallow.make_passport(replace(score, evidence=None), x, y)
     with pytest.raises(InputError, match="`measure` must have bins, and a smoothing and a divergence that have names"):
         mallow.make_passport(score, x, y, measure=mallow.Measure(divergence=mallow.interpolated(mallow.KL, 0.5)))

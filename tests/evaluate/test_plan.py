@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
+from held_out import gaussian_slope
 from mallow import EstimateWarning, InputError, compare
-from mallow.evaluate._check import _SHIFTS, gaussian_areas, gaussian_slope
-from mallow.evaluate._plan import SamplePlan, _dimension, _LearningLaw, _plan_caveats, _show_pilot, plan_samples
+from mallow.evaluate import SamplePlan, plan_samples
+from mallow.evaluate._check import _SHIFTS, gaussian_areas
+from mallow.evaluate._plan import _dimension, _LearningLaw, _plan_caveats, _show_pilot
 from mallow.evidence import MAUVE_STAR, hold_out
 from mallow.results import Estimate
 from mallow.samples import Samples
@@ -147,12 +149,12 @@ def test_the_plan_in_words_and_as_json(plan):
     )
     pilot = plan.pilot
     assert lines[1] == (
-        f"The pilot of 300 samples showed a difference of {pilot['difference']:+.4f} (95 % interval of the difference: "
+        f"The pilot of 300 samples showed a difference of {pilot['difference']:+.4f} (95% interval of the difference: "
         f"{pilot['low']:+.4f} to {pilot['high']:+.4f})."
     )
     assert lines[2] == f"If the true difference is that large, {plan.n_observed:,} are enough."
     assert str(replace(plan, n_observed=None)).splitlines()[2] == (
-        "That is less than its standard error: how many would show it cannot be said."
+        "That is less than its standard error, so the required sample size cannot be estimated."
     )
     assert repr(plan) == f"SamplePlan(n={plan.n}, detect=0.1, power=0.8, level=0.05)"
     data = json.loads(plan.to_json())
@@ -237,7 +239,7 @@ def test_the_same_seed_gives_the_same_plan(plan):
         ({"power": 1.0}, "`power` must lie strictly between 0 and 1; got 1.0. It is a probability, such as 0.8."),
         ({"level": 0}, "`level` must lie strictly between 0 and 1; got 0. It is a probability, such as 0.05."),
         ({"power": 0.04}, "`power` must be above `level`, the power of a test without samples; got 0.04 and 0.05."),
-        ({}, "a pilot must have at least 100 independent samples on each side; the smallest has 99."),
+        ({}, "a pilot must have at least 100 independent samples on each side, but the smallest has 99."),
     ],
 )
 def test_bad_input_is_refused(options, message):
@@ -257,7 +259,7 @@ def test_a_pilot_without_noise_is_refused():
     with pytest.raises(InputError) as error:
         plan_samples(X, B, B, detect=0.3, paired=True)
     assert str(error.value) == (
-        "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, or one sample "
+        "`model_a` and `model_b` must be different systems, with samples that vary, but these hold the same samples, or one sample "
         "many times, so that the pilot does not show the noise of a difference. Pass samples of two systems."
     )
     with pytest.raises(InputError) as error:

@@ -41,7 +41,7 @@ def test_a_winner_needs_all_embedders():
         human, {"a": texts(1), "b": texts(2, words=3, low=14)}, [letters, lengths], repeats=1
     )
     assert agreed.winner == "a"
-    assert agreed.verdict.startswith("a has the smallest proven gap by all 2 embedders. They agree on 1 of 1 pairs")
+    assert agreed.verdict.startswith("Smallest proven gap by both embedders: a. They agree on 1 of 1 pairs")
     assert list(agreed.comparisons) == ["letters", "lengths"]
 
 

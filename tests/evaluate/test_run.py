@@ -11,16 +11,9 @@ import pytest
 from mallow import InputError, Measure, Neighbors, Quantize, Samples
 from mallow.engine import cores, one_core, run_now, worker_pool
 from mallow.estimate import Product
-from mallow.evaluate._run import (
-    is_safe_on_threads,
-    mean_frontier,
-    parts_of_a_score,
-    reduction_of,
-    run_repeats,
-    summary_values,
-)
-from mallow.evidence import _systems
-from mallow.evidence._systems import fits_several, generator_for, pair_points, run_systems
+from mallow.evaluate import run_repeats, summary_values
+from mallow.evaluate._run import is_safe_on_threads, mean_frontier, parts_of_a_score, reduction_of
+from mallow.evidence import _systems, fits_several, generator_for, pair_points, run_systems
 from mallow.theory import Frontier, Masses
 
 SMALL = Samples(features=np.ones((3, 4))), Samples(features=np.ones((5, 4)))  # 32 numbers

@@ -75,10 +75,12 @@ def test_bad_input():
     a = completions(0)
     with pytest.raises(InputError, match=r"`b` must have prompts: which completions answer the same prompt"):
         same(a, Samples(features=a.features))
-    with pytest.raises(InputError, match=r"`a` and `b` must answer the same prompts; they share none\."):
+    with pytest.raises(InputError, match=r"`a` and `b` must answer the same prompts, but they share none\."):
         same(a, Samples(features=a.features, prompts=["other " + prompt for prompt in a.prompts]))
     texts = Samples(texts=["Yes."] * 20, prompts=[f"{place // 2}" for place in range(20)])
-    with pytest.raises(InputError, match=r"must have samples that differ; all completions look equal to the embedder"):
+    with pytest.raises(
+        InputError, match=r"must have samples that differ, but all completions look equal to the embedder"
+    ):
         mallow.same_model(texts, texts)
 
 

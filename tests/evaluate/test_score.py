@@ -155,7 +155,7 @@ def test_every_printed_value_lies_in_the_interval_printed_beside_it(place, seed)
     assert len(rows) == 9  # certified, published and bias-corrected, of three summaries
     for value, low, high, about in rows:
         assert low <= value <= high
-        assert "95 %" in about
+        assert "95%" in about
     assert max(map(len, one.mauve_table().splitlines())) <= 80
     for place, name in enumerate(NAMES):  # each row has the interval of what it prints
         published, corrected = rows[3 * place + 1], rows[3 * place + 2]
@@ -189,7 +189,12 @@ def test_the_text_is_the_verdict_a_table_and_the_caveats(far):
 def test_other_forms_have_the_same_rows(far):
     for form in ("markdown", "latex", "html"):
         text = far.table(form)
-        for part in ("MAUVE, certified", "mid-point, published", "integral, self-score", "of other draws of this size"):
+        for part in (
+            "MAUVE, certified",
+            "mid-point, published",
+            "integral, self-score",
+            "of repeat samples of this size",
+        ):
             assert part in text
     page = far._repr_html_()
     assert page.startswith(f"<p>{html.escape(far.verdict)}</p><table>")
@@ -204,12 +209,12 @@ def test_the_verdict_follows_the_test_and_the_certificate(far):
     reasons = tuple(Reason("words", f"reason {i}", 0.001, 0.01) for i in range(4))
     clear = replace(certified_at(far, 0.4101), p_value=0.0123, reasons=reasons)
     assert clear.verdict == (
-        "The gap is real: with 95 % confidence MAUVE is at most 0.4101 (p = 0.012). "
-        "What gives it away: reason 0; reason 1; reason 2."
+        "The gap is real: with 95% confidence MAUVE is at most 0.4101 (p = 0.012). "
+        "Telltale signs: reason 0; reason 1; reason 2."
     )
     assert clear.to_dict()["verdict"] == clear._headline() == clear.verdict
     small = replace(certified_at(far, 0.99999), p_value=0.0123, reasons=())
-    assert small.verdict == "The gap is real (p = 0.012), but too small to be measured with so few samples."
+    assert small.verdict == "The gap is real (p = 0.012), but too small to be measured with this few samples."
     none = replace(certified_at(far, 1.0), p_value=0.05, reasons=reasons)
     assert none.verdict == ("No gap was shown with this embedder and this many samples (1,000 and 1,000; p = 0.05).")
     without = replace(far, certified={}, certified_frontier=None, evidence=None, p_value=1.0)
@@ -235,7 +240,7 @@ def test_a_gap_that_the_published_score_does_not_see_is_certified():
     assert one.mauve > one.self_score["mauve"]
     assert one.p_value <= 1e-5
     assert one.certified["mauve"].high < 0.4
-    assert one.verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.")
+    assert one.verdict.startswith("The gap is real: with 95% confidence MAUVE is at most 0.")
     assert one.interval["mauve"][0] > 0.9  # what another draw would score: as blind as this one
     assert any("the published score does not see the gap" in line for line in one.caveat_lines())
 
@@ -388,7 +393,7 @@ def test_the_same_seed_gives_the_same_score_swapped_and_shuffled(near):
 
 
 def test_identical_samples_score_exactly_one():
-    with pytest.warns(EstimateWarning, match="rows \\(100.0 %\\) also occur in the reference"):
+    with pytest.warns(EstimateWarning, match="rows \\(100.0%\\) also occur in the reference"):
         same = score(X, X.copy(), repeats=2)
     assert (same.mauve, same.frontier_integral, same.midpoint) == (1.0, 0.0, 0.0)
     assert (same.p_value, same.certified["mauve"].value) == (1.0, 1.0)  # rounding is no evidence
@@ -420,7 +425,7 @@ def test_json_loses_nothing(near, far):
         assert np.array_equal(again.masses.p, one.masses.p)
         assert np.array_equal(again.masses.partition.q_labels, one.masses.partition.q_labels)
         assert again.masses.partition.centres.dtype == one.masses.partition.centres.dtype
-    with pytest.raises(InputError, match=r"must be what Score.to_dict wrote; its kind is None"):
+    with pytest.raises(InputError, match=r"must be what Score.to_dict wrote, but its kind is None"):
         Score.from_dict({})
 
 
@@ -492,7 +497,7 @@ def test_an_embedder_is_called_on_the_samples():
     [
         (X[:300], NEAR[:300], {}, r"only 300 samples: with fewer than 1000 per side"),
         (X, sample(1200, seed=3), {}, r"the sample sizes differ \(1000 and 1200\)"),
-        (np.repeat(X[:950], 2, axis=0)[:1000], NEAR, {}, r"reference: 500 of 1000 rows \(50\.0 %\) are duplicates"),
+        (np.repeat(X[:950], 2, axis=0)[:1000], NEAR, {}, r"reference: 500 of 1000 rows \(50\.0%\) are duplicates"),
         (X, NEAR, {"measure": Measure(Quantize(bins=400))}, r"400 bins are many for 1000 samples: use fewer"),
     ],
 )
@@ -678,15 +683,16 @@ def test_estimates_are_doubted_by_the_samples_that_were_seen():
 
 def test_the_permutation_test_has_options():
     x, y = X[:40], X[40:80]
-    whole = run_permutations(x, y)
+    sides = Samples(features=x), Samples(features=y)
+    whole = run_permutations(*sides)
     assert whole.permutations == 999
     assert permutation_test(x, y) == whole.p_value
-    few = run_permutations(x, y, permutations=199, rng=3)
+    few = run_permutations(*sides, permutations=199, rng=3)
     assert few.permutations == 199
     assert (
         permutation_test(x, y, permutations=199, rng=3)
         == few.p_value
-        != run_permutations(x, y, permutations=199, rng=4).p_value
+        != run_permutations(*sides, permutations=199, rng=4).p_value
     )
     with pytest.raises(InputError, match="`permutations` must be an integer of at least 1; got 0"):
         permutation_test(x, y, permutations=0)

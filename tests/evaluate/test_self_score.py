@@ -7,7 +7,8 @@ import pytest
 from pytest import approx
 
 from mallow import MAUVE_STAR, Gaussian, InputError, Measure, Neighbors, Quantize, Samples
-from mallow.evaluate._run import self_score, split_rows
+from mallow.evaluate import self_score
+from mallow.evaluate._run import split_rows
 from mallow.evidence import Units
 
 X = np.random.default_rng(0).normal(size=(300, 6))

@@ -260,6 +260,6 @@ def test_shards_need_bins():
         _=np.random.default_rng(0).normal(size=(6, 2)), model=np.random.default_rng(1).normal(size=(6, 2))
     )
     with pytest.raises(
-        InputError, match="Shards beyond the memory need an estimator with bins, Quantize; this one is Neigh"
+        InputError, match="Shards beyond the memory need an estimator with bins, Quantize, but this one is Neigh"
     ):
         run_sharded(passes, Settings(Measure(Neighbors()), 1, 0), sets[""], sets["model"], None)

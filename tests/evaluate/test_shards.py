@@ -263,7 +263,7 @@ def test_more_bins_than_anyone_can_wait_for(monkeypatch):
 
     monkeypatch.setattr(stream, "_MOST_WORK", 1e5)
     with pytest.raises(
-        InputError, match=r"`bins` must be fewer for so many samples: 40 bins for 900 rows of \d+ columns take"
+        InputError, match=r"`bins` must be fewer for this many samples: 40 bins for 900 rows of \d+ columns take"
     ):
         score(X, Y, engine=Threads())
 
@@ -303,3 +303,11 @@ def test_a_damaged_checkpoint(tmp_path):
     kept.write_bytes(b"not an archive")
     with pytest.raises(InputError, match=r"survey-0.npz: the checkpoint is damaged: .* Remove it and start again"):
         score(samples, Y, engine=engine)
+
+
+def test_automatic_bins_of_many_rows_are_the_same_in_memory_in_chunks_and_in_any_order():
+    x, y = np.random.default_rng(0).normal(size=(2, 16_000, 5)).astype(np.float32)
+    plain = score(x, y, repeats=1)
+    assert plain.signature.bins == 737  # places the centres on 29,480 of the 32,000 rows
+    for other in (score(x[::-1], y[::-1], repeats=1), score(x, y, repeats=1, engine=Threads())):
+        assert (other.mauve, other.self_score) == (plain.mauve, plain.self_score)

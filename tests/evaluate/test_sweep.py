@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate._compare import Comparison, Difference, compare
-from mallow.evaluate._score import Score
-from mallow.evaluate._sweep import Sweep, grid, sweep
-from mallow.generate import GenerationPlan
-from mallow.generate._ngram import NGram
+from mallow.evaluate import Comparison, Difference, Score, Sweep, compare, grid, sweep
+from mallow.generate import GenerationPlan, NGram
 from mallow.samples import Samples, read
 
 WORDS = ["apple", "bear", "cat", "dune", "east", "fig", "gate", "hill", "ink", "jazz"]
@@ -142,12 +139,12 @@ def test_no_winner_inside_the_noise(swept):
     near = fake(swept, scores, [{"a", "c"}, {"a", "d"}, {"b", "d"}])
     assert (near.best, near.winner) == (("a", "b"), None)
     assert near.verdict == (
-        "No clear winner: no difference was shown between the proven gaps of a and b (5 % level, corrected for all pairs). "
-        "Last are c and d, between whose gaps no difference was shown."
+        "There is no clear winner: no difference was shown between the proven gaps of a and b (5% level, corrected for all pairs). "
+        "Largest proven gaps: c and d, which were not shown to differ."
     )
     clear = fake(swept, scores, [{"a", other} for other in "bcd"])
     assert (clear.best, clear.winner) == (("a",), "a")
-    assert clear.verdict.startswith("a has the smallest proven gap")
+    assert clear.verdict.startswith("Smallest proven gap: a.")
     assert str(clear).startswith(clear.verdict)
 
 
@@ -185,7 +182,7 @@ def test_the_curve_is_drawn_with_its_band(swept):
     curve = ax.lines[0]
     assert curve.get_xdata().tolist() == [0.3, 0.9, 1.0]
     assert curve.get_ydata().tolist() == [scores[name].mauve for name in DECODERS[:3]]
-    [band] = [each for each in ax.collections if each.get_label() == "95 % of other draws"]
+    [band] = [each for each in ax.collections if each.get_label() == "95% of repeat samples"]
     inside = np.concatenate([path.vertices for path in band.get_paths()])
     for x, name in zip((0.3, 0.9, 1.0), DECODERS[:3], strict=True):
         low, high = scores[name].interval["mauve"]
@@ -203,11 +200,11 @@ def test_the_curve_is_drawn_with_its_band(swept):
     greedy = "greedy, published" + ("" if inside else f": {scores['greedy'].mauve:.2f}, not in this part")
     assert ("smallest proven gap" in ax.get_legend_handles_labels()[1]) == (swept.winner in DECODERS[:3])
     assert shown == {
-        "95 % of other draws",
+        "95% of repeat samples",
         greedy,
         "self-score",
         "nucleus:…, published",
-        "certified, with its 95 % confidence limit",
+        "certified, with its 95% confidence limit",
     }
     title = "MAUVE\n(1 = indistinguishable from the reference)"
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("p of nucleus", title, "linear")

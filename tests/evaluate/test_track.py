@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from made_results import made_comparison, made_difference
 from mallow import EstimateWarning, InputError, track
-from mallow.evaluate import Track, Trend
-from mallow.evaluate._comparison import Difference
+from mallow.evaluate import Difference, Track, Trend
 from mallow.evaluate._track import _cut_to_one_size, _find_trend, _order_by_step, find_changes
 from mallow.samples import Samples
 
@@ -103,7 +102,7 @@ def test_changes_are_drawn(tracked):
     figure = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'").Figure()
     ax = tracked.plot(figure.subplots())
     lines = {line.get_label(): line.get_xdata() for line in ax.lines}
-    assert list(lines["change, 5 % level, corrected for all pairs"]) == [30, 30]
+    assert list(lines["change, 5% level, corrected for all pairs"]) == [30, 30]
     assert ax.get_xlabel() == "step"
 
 

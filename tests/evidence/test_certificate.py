@@ -127,7 +127,7 @@ def test_limits_hold_where_few_samples_overlap(share, count):
 
 @pytest.mark.parametrize("divergence", [TV, HELLINGER2], ids=str)
 def test_scores_that_prove_no_gap_limit_nothing(divergence):
-    # Right in 60 % of cases, and much too sure: by the accuracy alone there would be a gap of 4 standard errors.
+    # Right in 60% of cases, and much too sure: by the accuracy alone there would be a gap of 4 standard errors.
     rng = np.random.default_rng(5)
     at_p, at_q = (np.where(rng.random(400) < share, 3.0, -3.0) for share in (0.6, 0.4))
     certificate = certify(at_p, at_q, alone(400, 400), divergence)

@@ -15,6 +15,7 @@ from held_out import learn, samples
 from mallow import HELLINGER2, KL, Masses, area
 from mallow.errors import InputError
 from mallow.estimate import Quantize
+from mallow.evidence import NORMAL as _NORMAL
 from mallow.evidence import (
     Certificate,
     Units,
@@ -24,27 +25,23 @@ from mallow.evidence import (
     difference_between,
     find_space,
     find_units,
+    fit_sequential_test,
     holm,
     is_undecided,
     run_identity_test,
     subtract_certificates,
 )
+from mallow.evidence._atoms import merge_atoms
 from mallow.evidence._certificate import cost_terms, standard_errors, summary_slopes
-from mallow.evidence._evidence import NORMAL as _NORMAL
 from mallow.evidence._evidence import _in_doubt
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
 from mallow.evidence._folds import Folds, deal_folds, scatter
-from mallow.evidence._identity import _root, merge_atoms, share_as_large
-from mallow.evidence._learner import MemoryLearner, PassLearner
-from mallow.evidence._sequential import (
-    MeanTest,
-    _total_variance,
-    crossing_probability,
-    fit_mean_test,
-    fit_sequential_test,
-)
+from mallow.evidence._identity import _root, share_as_large
+from mallow.evidence._learner import _half_on_each_side, stack_weights
+from mallow.evidence._memory_learner import MemoryLearner
+from mallow.evidence._pass_learner import PassLearner
+from mallow.evidence._sequential import MeanTest, _total_variance, crossing_probability, fit_mean_test
 from mallow.evidence._space import LeaveUnitOut, regularised_inverse
-from mallow.evidence._stack import _half_on_each_side, stack_weights
 from mallow.results import Estimate
 from mallow.theory import Frontier
 
@@ -94,8 +91,8 @@ def test_the_p_value_of_each_statistic_counts_ties_and_the_observed_one(seed):
     differences, y = np.array([1, 1, 1, -1, 1, -1, 1, 1]), np.array([0, 30, 70, 10, 90, 40, 20, 60])
     sides = [(y + differences)[:, None].astype(float), y[:, None].astype(float)]
     units = find_units(*(samples(side, range(8)) for side in sides))
-    space = find_space(sides, units, seed)
-    test = run_identity_test(space, units, 1, permutations=40, seed=seed)
+    space = find_space(sides, units)
+    test = run_identity_test({"": space}, units, 1, permutations=40, seed=seed)
     layout = np.repeat(np.arange(8), 2), space.places[0][np.argsort(space.places[0])].repeat(2) == np.arange(16)
     merged, join = merge_atoms(find_exchange(*layout))
     drawn = merged.draw(40, np.random.default_rng([seed, 2]).spawn(1)[0])
@@ -161,8 +158,8 @@ def test_the_test_of_identity_by_hand(paired, shift):
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(40, 3)), rng.normal(size=(40 if paired else 25, 3)) + shift
     units = find_units(samples(x), samples(y))
-    space = find_space([x, y], units, 0)
-    test = run_identity_test(space, units, 1, permutations=150, seed=3)
+    space = find_space([x, y], units)
+    test = run_identity_test({"": space}, units, 1, permutations=150, seed=3)
     is_reference = np.isin(np.arange(len(space.points)), space.places[0])
     exchange, _ = merge_atoms(find_exchange(space.unit, is_reference))
     signs = [exchange.as_observed(), exchange.draw(150, np.random.default_rng([3, 2]).spawn(1)[0])]
@@ -190,7 +187,7 @@ def test_the_test_of_identity_by_hand(paired, shift):
 def test_a_statistic_of_nothing_ties_with_all_permutations():
     x = np.random.default_rng(0).normal(size=(20, 3))
     units = find_units(samples(x), samples(x))
-    test = run_identity_test(find_space([x, x], units, 0), units, 1, permutations=30, seed=0)
+    test = run_identity_test({"": find_space([x, x], units)}, units, 1, permutations=30, seed=0)
     assert set(test.statistics.values()) == {1.0}
     assert (test.p_value, test.tail) == (1.0, False)
 
@@ -199,7 +196,7 @@ def test_a_statistic_of_nothing_ties_with_all_permutations():
 def test_no_p_value_is_below_one_over_the_number_of_exchanges_nor_below_what_permutations_can_show(pairs, least):
     x = np.random.default_rng(0).normal(size=(pairs, 2))
     units = find_units(samples(x, range(pairs)), samples(x + 50.0, range(pairs)))
-    test = run_identity_test(find_space([x, x + 50.0], units, 0), units, 1, permutations=999, seed=0)
+    test = run_identity_test({"": find_space([x, x + 50.0], units)}, units, 1, permutations=999, seed=0)
     assert test.p_value == approx(least, rel=0.3)
     assert test.tail == (pairs == 200)
 
@@ -211,7 +208,7 @@ def test_directions_without_variance_count_nothing():
 
 @pytest.mark.parametrize("side", [True, False], ids=["reference", "model"])
 def test_up_to_a_tenth_of_a_side_is_left_out_for_want_of_a_counterpart(side):
-    for pairs, left_out in ((28, 3), (27, 3), (26, 2)):  # a unit of three rows of one side: 9.7 %, 10 %, 10.3 %
+    for pairs, left_out in ((28, 3), (27, 3), (26, 2)):  # a unit of three rows of one side: 9.7%, 10%, 10.3%
         unit = np.concatenate([np.repeat(np.arange(pairs), 2), np.full(3, pairs), [pairs + 1]])
         is_reference = np.concatenate([np.tile([True, False], pairs), np.full(3, side), [not side]])
         size = common_size(unit, is_reference)
@@ -227,10 +224,10 @@ def test_mixed_precisions_agree_about_what_is_constant():
     constants = np.random.default_rng(1).uniform(0.1, 9.0, 39)
     x[:, 1:], y[:, 1:] = constants, constants
     sets = [x.astype(np.float32), y]  # 0.1 is not the same number in both
-    columns = find_space(sets, find_units(*map(samples, sets)), 0).columns
+    columns = find_space(sets, find_units(*map(samples, sets))).columns
     assert (columns[:, 1:] == 0.0).all()
     assert columns[:, 0].std() == approx(1.0)
-    assert (find_space([x, y], find_units(samples(x), samples(y)), 0).columns[:, 1:] == 0.0).all()
+    assert (find_space([x, y], find_units(samples(x), samples(y))).columns[:, 1:] == 0.0).all()
 
 
 @pytest.mark.parametrize("kind", [MemoryLearner, PassLearner])
@@ -295,7 +292,7 @@ def test_a_difference_by_hand(z, wider, open_):
     assert ends == approx(np.clip(expected, [[-1], [-0.9], [-0.7]], [[1], [0.9], [0.7]]))
     assert is_undecided(first, second) is open_
     assert is_undecided(second, first) is open_
-    # Interval and p-value never disagree about 0 at the 5 % level.
+    # Interval and p-value never disagree about 0 at the 5% level.
     assert (ends[0, 0] > 0) == (found.p_value["mauve"] < 0.05)
 
 

@@ -10,8 +10,9 @@ from pytest import approx
 
 from held_out import samples
 from mallow.evidence import find_space, find_units
+from mallow.evidence._atoms import _sums, atom_products
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange, generator_of_sides
-from mallow.evidence._identity import _atoms, _products, fuse, share_as_large
+from mallow.evidence._identity import fuse, share_as_large
 
 layouts = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any), min_size=2, max_size=12).filter(
     lambda sizes: all(sum(side) >= 1 for side in zip(*sizes, strict=True))
@@ -113,10 +114,10 @@ def test_no_permutation_changes_the_variance(sizes):
     values -= values.mean(axis=0)
     exchange = find_exchange(unit, is_reference)
     merged, join = exchange.merge(1000, np.random.default_rng(0))
-    each, variances = _atoms(values, rows, exchange, join)
+    each, variances = _sums(values, rows, exchange, join)
     assert merged.as_observed() @ each == approx(weights_of(exchange) @ values, abs=1e-9)
     other = find_exchange(unit, weights_of(exchange, 3)[3] > 0)
-    assert _atoms(values, rows, other, other.merge(1000, np.random.default_rng(0))[1])[1] == approx(variances, rel=1e-9)
+    assert _sums(values, rows, other, other.merge(1000, np.random.default_rng(0))[1])[1] == approx(variances, rel=1e-9)
 
 
 def test_a_few_units_without_counterpart_are_left_out_and_larger_ones_are_cut():
@@ -158,12 +159,12 @@ def test_all_permutations_together_are_exactly_uniform(sizes):
     assert len(signs) in ways.values()
     sides = samples(x, unit[is_reference].tolist()), samples(y, unit[~is_reference].tolist())
     units = find_units(*sides)
-    space = find_space([x, y], units, 0)
+    space = find_space([x, y], units)
     rows = np.concatenate(space.places)
     rows = rows[np.argsort(np.argsort(np.concatenate([np.flatnonzero(is_reference), np.flatnonzero(~is_reference)])))]
     merged, join = exchange.merge(1000, rng)
     signs = signs[:, np.append(join[:-1, :-1].toarray().argmax(axis=1), -1)]  # merging puts atoms in another order
-    products = _products(space, rows, exchange, merged, join)
+    products = atom_products(space, rows, exchange, merged, join)
     forms = np.stack([np.einsum("ij,ij->i", signs @ own, signs) for own in products.values()], axis=1)
     forms[forms < 1e-12 * forms.max(axis=0)] = 0.0  # rounding
     fused = fuse(list(products), forms)
@@ -211,3 +212,14 @@ def test_random_numbers_of_an_exchange_depend_on_the_sides_and_not_on_which_is_t
     swapped[[0, places[0]]] = swapped[[places[0], 0]]
     if not (np.array_equal(swapped, is_reference) or np.array_equal(swapped, ~is_reference)):
         assert generator_of_sides(swapped, 2).random() != generator_of_sides(is_reference, 2).random()
+
+
+def test_random_numbers_of_merged_exchanges_do_not_depend_on_which_side_is_the_reference():
+    """Merging leaves some rows out: nothing is known of their side."""
+    is_reference = np.arange(2000) % 2 == 0
+    merged = [
+        exchange.merge(48, exchange.generator(2))[0]
+        for exchange in (find_exchange(np.arange(2000), sides) for sides in (is_reference, ~is_reference))
+    ]
+    assert len(merged[0].atoms[:-1].indices) < 2000
+    assert merged[0].generator(3).random() == merged[1].generator(3).random()

@@ -8,7 +8,7 @@ from pytest import approx
 from scipy.stats import hypergeom, norm
 
 from mallow import Samples, permutation_test
-from mallow.evidence import _identity, find_space, find_units, run_identity_test, run_permutations
+from mallow.evidence import _atoms, find_space, find_units, run_identity_test, run_permutations
 
 
 def run(x, y, ids=None, permutations=99, seed=0):
@@ -18,7 +18,7 @@ def run(x, y, ids=None, permutations=99, seed=0):
         for rows, own in zip((x, y), names, strict=True)
     ]
     units = find_units(*sides)
-    return run_identity_test(find_space([x, y], units, seed), units, 1, permutations=permutations, seed=seed)
+    return run_identity_test({"": find_space([x, y], units)}, units, 1, permutations=permutations, seed=seed)
 
 
 def rows_as_ids(x):
@@ -177,7 +177,7 @@ def test_many_rows_have_kernels_by_random_features(width, monkeypatch):
     rng = np.random.default_rng(10)
     x, y = rng.normal(size=(200, width)), np.sign(rng.normal(size=(190, width))) + 0.1 * rng.normal(size=(190, width))
     exact = run(x, y)
-    monkeypatch.setattr(_identity, "_KERNEL_EFFORT", 0)
+    monkeypatch.setattr(_atoms, "_KERNEL_EFFORT", 0)
     found = run(x, y)
     assert list(found.statistics) == list(exact.statistics)
     kernels = [name for name in found.statistics if name.startswith("kernel")]
@@ -237,4 +237,4 @@ def test_the_public_test_is_the_one_of_a_score():
     rng = np.random.default_rng(7)
     x, y = rng.normal(size=(100, 3)), rng.normal(0.3, 1.0, size=(100, 3))
     assert permutation_test(x, y, permutations=99) == run(x, y).p_value
-    assert run_permutations(x, x[::-1], permutations=99).permutations == 99
+    assert run_permutations(Samples(features=x), Samples(features=x[::-1]), permutations=99).permutations == 99

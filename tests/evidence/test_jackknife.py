@@ -10,6 +10,7 @@ from pytest import approx
 
 from mallow import CHI2, HELLINGER2, KL, LE_CAM, TV, Divergence, Masses, smoothing
 from mallow.estimate import Quantize
+from mallow.evidence import Units
 from mallow.evidence._certificate import summary_slopes
 from mallow.evidence._jackknife import (
     CountMasses,
@@ -24,7 +25,6 @@ from mallow.evidence._jackknife import (
     masses_by_count,
     order_units,
 )
-from mallow.evidence._units import Units
 from mallow.theory import Partition, extrapolated, frontier
 
 

@@ -7,12 +7,13 @@ from pytest import approx
 import mallow.evidence._witness as witness_module
 from held_out import paired, samples, shifted
 from mallow.evidence import Witness, certify, difference_between, find_units, gather_evidence, make_learner
-from mallow.evidence import _learner as learner_module
 from mallow.evidence import _many_test as many_test
+from mallow.evidence import _pass_learner as learner_module
 from mallow.evidence._blocks import ArrayRows
 from mallow.evidence._coarse import CoarseGrid, find_coarse_grid
 from mallow.evidence._exchange import find_exchange
-from mallow.evidence._learner import MemoryLearner, PassLearner
+from mallow.evidence._memory_learner import MemoryLearner
+from mallow.evidence._pass_learner import PassLearner
 from mallow.theory import KL
 
 
@@ -254,4 +255,4 @@ def test_bins_have_small_numbers_however_many_samples_there_are():
 
     points = np.random.default_rng(9).normal(size=(3000, 4))
     for pair in (10_000, 10_000_000):
-        assert max(len(own) for own in find_centres(points, np.arange(3000), pair, 0, partitions=1)) <= 200
+        assert max(len(own) for own in find_centres(points, np.arange(3000), pair, partitions=1)) <= 200

@@ -17,9 +17,9 @@ def test_how_many_bins_there_are(pair):
     points, unit = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30)
     few, many = min(round(math.sqrt(pair) / 2), 100), min(pair // 20, 200)
     counts = sorted({max(2, count) for count in (few, many)})
-    centres = find_centres(points, unit, pair, 0, partitions=2)
+    centres = find_centres(points, unit, pair, partitions=2)
     assert [len(own) for own in centres] == [count for count in counts for _ in range(2)]
-    found = find_partitions(points, points.var(axis=0), unit, pair, 0)
+    found = find_partitions(points, points.var(axis=0), unit, pair)
     assert [own.shape for own in found] == [(8, 30)] * len(counts)
     assert [int(own.max()) < count for own, count in zip(found, counts, strict=True)] == [True] * len(counts)
 
@@ -34,15 +34,15 @@ def test_a_point_belongs_to_the_nearest_centre(monkeypatch):
 
 
 def test_centres_are_the_means_of_their_points():
-    rng = np.random.default_rng(2)
-    points = np.repeat([[0.0, 0.0], [100.0, 0.0]], 25, axis=0) + rng.normal(size=(50, 2))
     for seed in range(5):
-        for centres in find_centres(points, np.arange(50), 8, seed):
+        rng = np.random.default_rng(seed)
+        points = np.repeat([[0.0, 0.0], [100.0, 0.0]], 25, axis=0) + rng.normal(size=(50, 2))
+        for centres in find_centres(points, np.arange(50), 8):
             order = np.argsort(centres[:, 0])
             assert centres[order] == approx(np.stack([points[:25].mean(axis=0), points[25:].mean(axis=0)]), abs=1e-9)
     # Copies of a sample in its unit change nothing but the weight of the mean.
-    alone = find_centres(points[::13], np.arange(4), 8, 3, partitions=1)[0]
-    copied = find_centres(np.repeat(points[::13], 2, axis=0), np.repeat(np.arange(4), 2), 8, 3, partitions=1)[0]
+    alone = find_centres(points[::13], np.arange(4), 8, partitions=1)[0]
+    copied = find_centres(np.repeat(points[::13], 2, axis=0), np.repeat(np.arange(4), 2), 8, partitions=1)[0]
     assert alone == approx(copied, rel=1e-12)
 
 
@@ -53,7 +53,7 @@ def test_which_axes_bins_are_made_on():
     assert leading_axes(np.ones(100), 100.0) == 32
     assert leading_axes(np.zeros(3), 0.0) <= 4
     points = np.random.default_rng(3).normal(size=(60, 3)) * np.array([10.0, 0.1, 1e-9])
-    by_all, by_first = (find_partitions(own, own.var(axis=0), np.arange(60), 60, 0) for own in (points, points[:, :1]))
+    by_all, by_first = (find_partitions(own, own.var(axis=0), np.arange(60), 60) for own in (points, points[:, :1]))
     assert all(np.array_equal(one, other) for one, other in zip(by_all, by_first, strict=True))
 
 

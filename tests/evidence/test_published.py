@@ -229,7 +229,7 @@ def test_a_perfect_copy_is_certain_where_it_is_paired_and_not_where_it_is_not():
 
 
 def test_samples_that_do_not_overlap_may_come_from_distributions_that_do():
-    # None of n = 100 units in a bin of the other side: up to 3.7 % of them may be there (1 − 0.037)^100 = 2.3 %.
+    # None of n = 100 units in a bin of the other side: up to 3.7% of them may be there (1 − 0.037)^100 = 2.3%.
     apart = [Partition(np.repeat([0, 1], 50), np.repeat([2, 3], 50), np.zeros((4, 1)))]
     _, interval, estimate = both(apart, rows(100, 100))
     blended = np.array([0.963, 0.037]) / 2

@@ -17,8 +17,8 @@ RECORDED = json.loads(PATH.read_text(encoding="utf-8"))
 BLOCKS = {  # sizes of blocks: they decide about time and memory, never about numbers
     "_blocks": {"ROWS": 5},
     "_certificate": {"_ROWS": 3},
-    "_identity": {"ROWS": 3},
-    "_learner": {"ROWS": 6},
+    "_atoms": {"ROWS": 3},
+    "_pass_learner": {"ROWS": 6},
     "_rules": {"ROWS": 6},
     "_many_test": {"_ATOMS": 5},
     "_space": {"ROWS": 6, "_LARGE": 5, "_NUMBERS": 1},

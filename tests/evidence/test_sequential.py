@@ -13,7 +13,8 @@ from scipy import special
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Quantize
 from mallow.evidence import fit_sequential_test
-from mallow.evidence._sequential import GRID, START, VIEWS, MeanTest, crossing_probability, fit_mean_test, fit_views
+from mallow.evidence._sequential import GRID, START, MeanTest, crossing_probability, fit_mean_test, fit_views
+from mallow.evidence._sequential_views import VIEWS
 
 WIDTH = 6
 SPECTRUM = np.exp(-np.arange(WIDTH))
@@ -326,7 +327,7 @@ def test_looking_at_every_batch_raises_no_more_alarms_than_promised():
             naive.append(4 * min(looks.tails) < 0.05)  # the same test for a single look
     assert (
         sum(alarms) <= 5
-    )  # more would happen in 1 % of tests if 5 % of runs raised an alarm; experiments/honesty/monitor.md
+    )  # more would happen in 1% of tests if 5% of runs raised an alarm; experiments/honesty/monitor.md
     assert sum(naive) >= 8
 
 

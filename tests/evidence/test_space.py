@@ -9,9 +9,9 @@ from mallow.engine import _threads
 from mallow.evidence import find_space, find_units
 
 
-def space_of(*sets, ids=None, seed=0):
+def space_of(*sets, ids=None):
     every = [samples(own, None if ids is None else ids[place]) for place, own in enumerate(sets)]
-    return find_space([own.features for own in every], find_units(*every), seed)
+    return find_space([own.features for own in every], find_units(*every))
 
 
 def cloud(rows, width, seed, dtype=np.float64):
@@ -37,11 +37,6 @@ def test_points_are_the_scaled_columns_on_their_principal_axes(shape):
     assert covariance == approx(np.diag(space.variances), abs=1e-9)
     assert (np.diff(space.variances) <= 1e-9).all()
     assert space.points.shape[1] == min(shape[1], len(both) - 1)
-
-
-def test_a_metric_is_the_inverse_of_the_regularised_variances():
-    space = space_of(cloud(30, 4, 0), cloud(30, 4, 1))
-    assert space.metric(0.1) == approx(1.0 / (space.variances + 0.1 * space.variances.mean()))
 
 
 def test_rows_of_a_unit_are_neighbours_and_every_sample_has_its_row():
@@ -129,7 +124,7 @@ def test_rows_that_are_all_equal_have_no_coordinates():
     space = space_of(np.ones((6, 3)), np.ones((5, 3)))
     assert space.points.shape == (11, 1)
     assert not space.points.any()
-    assert not space.metric(0.1).any()
+    assert not space.variances.any()
 
 
 def test_bins_are_the_same_for_equal_rows_and_follow_the_number_of_distinct_ones():

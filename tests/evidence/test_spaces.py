@@ -177,3 +177,47 @@ class TestSpaces:
         far = self.sides(0.0, 1.2, size=200, seed=1)[1]
         comparison = mallow.compare(reference, {"near": near, "far": far}, repeats=1)
         assert comparison.winner == "near"
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Images of one mean colour each; the second set has fine noise, which the mean does not show."""
+    pillow = pytest.importorskip("PIL.Image", reason="needs pip install 'mallow[images]'")
+    rng = np.random.default_rng(0)
+    sides = []
+    for name, noise in (("real", 2), ("made", 6)):
+        paths = []
+        for number, colour in enumerate(rng.integers(60, 200, size=(60, 1, 1, 3))):
+            pixels = colour + noise * rng.normal(size=(16, 16, 3))
+            paths.append(tmp_path / f"{name} {number}.png")
+            pillow.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(paths[-1])
+        sides.append(Samples(images=paths))
+    return sides
+
+
+def mean_colours(images):
+    from PIL import Image
+
+    return [np.asarray(Image.open(path), np.float64).mean(axis=(0, 1)) for path in images]
+
+
+@pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+class TestTexture:
+    def test_images_are_also_seen_by_their_texture(self, pictures):
+        result = mallow.score(*pictures, embedder=mean_colours, repeats=1)
+        assert result.signature.spaces == "texture"
+        assert result.p_value < 1e-3
+        assert result.certified["mauve"].high < 0.3
+        assert mallow.permutation_test(*pictures, embedder=mean_colours) < 1e-3
+        features = [mean_colours(side.images) for side in pictures]
+        assert mallow.permutation_test(*features) > 0.05
+
+    def test_texture_is_not_looked_at_twice(self, pictures):
+        assert mallow.score(*pictures, embedder="texture", repeats=1).signature.spaces == ""
+
+    def test_features_whose_images_are_elsewhere_are_enough(self, pictures):
+        sides = [
+            Samples(images=[f"elsewhere/{path.name}" for path in side.images], features=mean_colours(side.images))
+            for side in pictures
+        ]
+        assert mallow.permutation_test(*sides) > 0.05

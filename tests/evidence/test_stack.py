@@ -5,7 +5,7 @@ import pytest
 from pytest import approx
 
 from mallow.evidence._folds import Folds, deal_folds
-from mallow.evidence._stack import stack_gain, stack_weights
+from mallow.evidence._learner import stack_gain, stack_weights
 
 
 def setting(pairs=100, views=2, seed=0, gap=1.0):

@@ -337,7 +337,7 @@ def test_a_score_can_use_it():
         (
             {"strengths": (0.0,)},
             "`strengths` must be a finite number above 0; got 0.0. "
-            "It keeps directions of little variance from deciding alone.",
+            "It keeps directions of little variance from deciding everything.",
         ),
         ({"views": (1,)}, "`views` must be functions (reference, model, others) -> scores; got 1."),
         (

@@ -53,7 +53,7 @@ def apart(partition: Partition) -> Evidence:
 
 def test_a_table_needs_a_partition_and_finite_costs():
     with pytest.raises(
-        InputError, match=r"`measure` must keep the bin of every sample; its masses have no partition\."
+        InputError, match=r"`measure` must keep the bin of every sample, but its masses have no partition\."
     ):
         tabulate_bins(Masses.from_histograms([0.5, 0.5], [1.0, 0.0]), KL, evidence_of([0.0], [0.0]))
     partition = partition_of([1, 1], [2, 0])

@@ -174,7 +174,7 @@ def test_a_joint_embedder_works_too():
         ({"rng": -1}, r"`rng` must be an integer of at least 0, a numpy Generator or None; got -1\."),
         (
             {"measure": Measure(Neighbors())},
-            r"`measure` must have bins to tell regions apart; its estimator is Neighbors\(.*\)\. Use Measure\(Quantize\(\)\)\.",
+            r"`measure` must have bins to tell regions apart, but its estimator is Neighbors\(.*\)\. Use Measure\(Quantize\(\)\)\.",
         ),
         (
             {"measure": Measure(Quantize(smoothing=extrapolated))},
@@ -235,7 +235,7 @@ def test_a_diagnosis_has_the_evidence_of_a_score(of_features):
     assert of_features.certified == of_score.certified
     assert of_features.reasons == of_score.reasons
     assert of_features.verdict == of_score.verdict
-    assert of_features.verdict.startswith("The gap is real: with 95 % confidence MAUVE is at most 0.9")
+    assert of_features.verdict.startswith("The gap is real: with 95% confidence MAUVE is at most 0.9")
     assert of_score.evidence is not None
     lowest = np.argsort(of_score.evidence.model_scores, kind="stable")[:10]
     assert [one.place for one in of_features.giveaways] == lowest.tolist()

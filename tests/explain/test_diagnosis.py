@@ -11,7 +11,7 @@ from mallow.explain import Diagnosis, diagnose
 
 # The texts with loops are longer and have fewer different words; either says the same of all samples.
 AWAY = (
-    "fewer different words (64 % of the first 20 words, reference 100 %)",
+    "fewer different words (64% of the first 20 words, reference 100%)",
     "more long texts (a tenth have at least 10 words, reference 6)",
 )
 
@@ -33,7 +33,7 @@ def test_it_survives_json(of_texts, of_features):
         assert Diagnosis.from_dict(diagnosis.to_dict()) == diagnosis
         assert json.loads(diagnosis.to_json())["kind"] == "mallow diagnosis"
     assert of_texts.to_dict()["sample_kind"] == "text"
-    with pytest.raises(InputError, match=r"must be what Diagnosis.to_dict wrote; its kind is 'mallow score'"):
+    with pytest.raises(InputError, match=r"must be what Diagnosis.to_dict wrote, but its kind is 'mallow score'"):
         Diagnosis.from_dict({"kind": "mallow score"})
 
 
@@ -41,12 +41,12 @@ def test_the_text_is_complete(of_texts):
     finding, reasons, own, other, gap, *regions = str(of_texts).split("\n\n")
     assert re.fullmatch(r"The gap is real \(p = \de-5\), but too small to be measured with so few samples\.", finding)
     assert re.fullmatch(
-        r"What gives it away, and the share of the evidence that each point accounts for\n"
+        r"Telltale signs, and the share of the evidence that each accounts for\n"
         rf"  ( \d|1)\d\d? %  ({'|'.join(map(re.escape, AWAY))})",
         reasons,
     )
     assert re.fullmatch(
-        r"Model samples that give it away: the lowest held-out scores\n  -\d\.\d\d  (loop ?){10}", own
+        r"Most telling model samples: the lowest held-out scores\n  -\d\.\d\d  (loop ?){10}", own
     )  # equal texts only once
     title, *lines = other.splitlines()
     assert title == "Reference samples that the model hardly produces: the highest held-out scores"
@@ -72,7 +72,7 @@ def test_the_text_is_complete(of_texts):
 
 def test_the_verdict_is_one_line_for_notebooks_and_files(of_texts):
     assert of_texts.verdict.startswith("The gap is real (p = ")
-    assert of_texts.verdict.endswith(tuple(f" What gives it away: {reason}." for reason in AWAY))
+    assert of_texts.verdict.endswith(tuple(f" Telltale signs: {reason}." for reason in AWAY))
     assert of_texts.to_dict()["verdict"] == of_texts.verdict
 
 

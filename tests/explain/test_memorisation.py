@@ -38,7 +38,7 @@ def test_copies_are_found_with_their_sources(copying):
     assert all(one.rarity == pytest.approx(1 / 301, rel=1e-4) for one in copying.copies[:20])
     assert copying.likelihood_gap > 0.2
     assert copying.verdict.startswith("The model copies training data (p = 0.00")
-    assert "95 % interval" in copying.verdict
+    assert "95% interval" in copying.verdict
 
 
 def test_edited_copies_are_counted_where_they_are_not_near():
@@ -54,7 +54,7 @@ def test_edited_copies_are_counted_where_they_are_not_near():
 
 def test_a_model_that_generalises_is_not_accused():
     results = [quietly(*normal(seed, 100), permutations=99) for seed in range(24)]
-    assert sum(one.copying for one in results) <= 4  # 5 % of 24; five have a probability of 0.6 %
+    assert sum(one.copying for one in results) <= 4  # 5% of 24; five have a probability of 0.6%
     assert results[0].verdict.startswith("No copying was found (p = ")
     assert sum(one.drawn.low > 0 for one in results) <= 4
     assert abs(np.mean([one.likelihood_gap for one in results])) < 2

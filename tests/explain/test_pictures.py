@@ -50,7 +50,7 @@ def test_refused(tmp_path):
     region = diagnose(X, Y).invented[0]
     with pytest.raises(
         InputError,
-        match=r"`region` must have examples that are images; it has none\. Diagnose images, with examples=3\.",
+        match=r"`region` must have examples that are images, but it has none\. Diagnose images, with examples=3\.",
     ):
         image_grid(region, tmp_path / "grid.png")
     for name in ("grid.jpg", "nowhere/grid.png"):

@@ -35,7 +35,7 @@ def test_a_phrase_that_gives_the_model_away_is_the_first_reason():
     assert first.kind == "words"
     assert first.text.startswith("“after”, “maybe” and “since” more often (“after” in ")
     assert first.terms == ("after", "maybe", "since")
-    assert first.text.endswith(" % of the texts, reference 0 %)")
+    assert first.text.endswith(" % of the texts, reference 0%)")
     assert first.p_value <= first.adjusted < 1e-6
     assert first.values["explained"] == approx(1, abs=0.2)
 
@@ -99,8 +99,8 @@ def test_two_defects_are_two_reasons_the_larger_first():
     scores = 1.0 + rng.normal(size=300) / 3, 1.0 - before - 3.0 * after + rng.normal(size=300) / 3
     sides = with_features(make_texts(300, 1)), with_features(machine, 1)
     first, second = find_reasons(*sides, evidence_of(*scores))
-    assert first.text == "58 % of the texts end with white space (reference 0 %)"
-    assert second.text == "58 % of the texts begin with white space (reference 0 %)"
+    assert first.text == "58% of the texts end with white space (reference 0%)"
+    assert second.text == "58% of the texts begin with white space (reference 0%)"
     assert first.values["explained"] == approx(0.75, abs=0.1)
     assert second.values["explained"] == approx(0.25, abs=0.1)
 
@@ -202,9 +202,7 @@ def test_several_samples_for_a_prompt_count_as_one():
 
 def test_evidence_about_other_samples_is_refused():
     sides, evidence = planted()
-    message = (
-        r"`evidence` must be about these samples; it has 200 scores for the 100 samples of `model`\. Gather it again\."
-    )
+    message = r"`evidence` must be about these samples, but it has 200 scores for the 100 samples of `model`\. Gather it again\."
     with pytest.raises(InputError, match=message):
         find_reasons(sides[0], sides[1].take(range(100)), evidence)
 

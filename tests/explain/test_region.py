@@ -45,6 +45,6 @@ def test_an_example_prints_in_one_line_without_control_characters():
     assert str(Example(3, id="x")) == "sample 3 (x)"
     assert str(Example(3, id="x", path="folder/x.png")) == "folder/x.png"
     line = str(Example(0, text="\x1b[2Jcleared\n\n screen " + "long " * 100))
-    assert line.startswith("�[2Jcleared screen long")
+    assert line.startswith(r"\x1b[2Jcleared screen long")
     assert line.endswith("…")
     assert len(line) == 88

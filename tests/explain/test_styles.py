@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from explain.made import make_texts
-from mallow.explain._candidates import clip_tails, numbers_apart
+from mallow.explain import numbers_apart
+from mallow.explain._candidates import clip_tails
 from mallow.explain._words import split_texts, style_candidates
 from mallow.models import words
 
@@ -46,8 +47,8 @@ def test_styles_are_put_into_words():
     phrases = said(HUMAN, MACHINE)
     assert phrases[0] == "shorter texts (median 14 words, reference 24)"
     assert phrases[2:14] == [
-        "fewer different words (21 % of the first 20 words, reference 90 %)",
-        "more repeated phrases (73 % of all phrases of 4 words, reference 0 %)",
+        "fewer different words (21% of the first 20 words, reference 90%)",
+        "more repeated phrases (73% of all phrases of 4 words, reference 0%)",
         "fewer punctuation marks (7 per 100 words, reference 38)",
         "fewer commas (0.0 per 100 words, reference 8.3)",
         "fewer quotation marks (0.0 per 100 words, reference 8.3)",
@@ -59,8 +60,8 @@ def test_styles_are_put_into_words():
         "shorter words (2.6 letters on average, reference 3.1)",
         "longer sentences (14 words on average, reference 12)",
     ]
-    assert "100 % of the texts contain no capital letters (reference 0 %)" in phrases
-    assert "only 0 % of the texts contain no capital letters (reference 100 %)" in said(MACHINE, HUMAN)
+    assert "100% of the texts contain no capital letters (reference 0%)" in phrases
+    assert "only 0% of the texts contain no capital letters (reference 100%)" in said(MACHINE, HUMAN)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +103,8 @@ def test_lengths_that_hardly_differ_are_not_worth_telling():
 
 def test_spread_of_lengths():
     narrow, wide = of_lengths(*range(90, 111)), of_lengths(*range(50, 151, 5))
-    assert said(narrow, wide)[1] == "texts whose length varies more (80 % have 60 to 140 words, reference 92 to 108)"
-    assert said(wide, narrow)[1] == "texts whose length varies less (80 % have 92 to 108 words, reference 60 to 140)"
+    assert said(narrow, wide)[1] == "texts whose length varies more (80% have 60 to 140 words, reference 92 to 108)"
+    assert said(wide, narrow)[1] == "texts whose length varies less (80% have 92 to 108 words, reference 60 to 140)"
     assert said(narrow, narrow)[1] == ""
 
 

@@ -128,7 +128,7 @@ def test_p_values_are_normal_tails():
 
 @pytest.mark.parametrize("design", ["pairs", "unequal", "reversed", "groups on one side", "generations"])
 def test_differences_that_are_none_are_rarely_significant(design):
-    """Rare words, drawn alike on both sides, at the 5 % level: 4,000 of them."""
+    """Rare words, drawn alike on both sides, at the 5% level: 4,000 of them."""
     rng = np.random.default_rng(5)
     sizes = {"unequal": (600, 100), "reversed": (100, 600), "generations": (100, 400)}.get(design, (300, 300))
     n, m = sizes

@@ -54,11 +54,11 @@ def test_terms_of_both_directions_are_named_with_their_shares():
     machine = [text + (" as if not" if i % 2 else "") for i, text in enumerate(make_texts(200, 2))]
     more, less = candidates_of(human, machine)
     text, values = more.phrase(*more.means)
-    assert text == "“as”, “if” and “not” more often (“as” in 50 % of the texts, reference 0 %)"
+    assert text == "“as”, “if” and “not” more often (“as” in 50% of the texts, reference 0%)"
     assert values["“if”"] == 0.5
     assert values["“if”, reference"] == 0.0
     text, values = less.phrase(*less.means)
-    assert text == "“indeed” and “so” less often (“indeed” in 0 % of the texts, reference 75 %)"
+    assert text == "“indeed” and “so” less often (“indeed” in 0% of the texts, reference 75%)"
     assert more.kind == "words"
     assert more.adjusted >= more.p_value
     assert more.means[0] > more.means[1] == 0.0
@@ -70,7 +70,7 @@ def test_a_single_term_is_named_once():
         [text + (" Indeed" if i % 2 else "") for i, text in enumerate(make_texts(100, 2))],
     )
     (one,) = candidates_of(human, machine)
-    assert one.phrase(*one.means)[0] == "“indeed” more often (in 50 % of the texts, reference 0 %)"
+    assert one.phrase(*one.means)[0] == "“indeed” more often (in 50% of the texts, reference 0%)"
 
 
 def test_terms_that_show_go_with_the_score_if_any_do():

@@ -1,13 +1,13 @@
 """Files of continuations: whatever stops a run, the file has complete lines, and the next run completes it."""
 
 import errno
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -206,25 +206,23 @@ def test_batches_are_halved_if_memory_runs_out(model, prompts, tmp_path, whole_f
         generate_file(Failing(model, 0, MemoryError), prompts, "greedy", tmp_path / "c.jsonl")
 
 
-def test_a_bar_on_a_terminal_and_nowhere_else(model, prompts, tmp_path, monkeypatch, capsys):
-    generate_file(model, prompts, "greedy", tmp_path / "silent.jsonl", GenerationPlan(max_new=2))
+def test_progress_says_how_many_texts_are_done(model, prompts, tmp_path, monkeypatch, capsys):
+    notes = []
+
+    @contextmanager
+    def bar(verb, total, done=0, wanted=None):
+        notes.append((verb, total - done))
+        yield lambda done, note: notes.append(note)
+
+    monkeypatch.setattr("mallow.generate._files.bar", bar)
+    generate_file(model, prompts, "greedy", tmp_path / "out.jsonl", GenerationPlan(max_new=2), batch=10)
+    assert notes[0] == ("generating", 40)
+    assert notes[-1].startswith("greedy: 40/40 texts, ")
+    assert notes[-1].endswith(" tokens/s")
+    notes.clear()
+    generate_file(model, prompts, "greedy", tmp_path / "out.jsonl", GenerationPlan(max_new=2), batch=10)
+    assert notes == [("generating", 0)]
     assert capsys.readouterr() == ("", "")
-
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    generate_file(model, prompts, "greedy", tmp_path / "out.jsonl", GenerationPlan(max_new=2), batch=10)
-    shown = sys.stderr.getvalue()
-    assert "generating" in shown
-    assert "40/40 texts, " in shown
-    assert "tokens/s" in shown
-    sys.stderr.truncate(0)
-    generate_file(model, prompts, "greedy", tmp_path / "out.jsonl", GenerationPlan(max_new=2), batch=10)
-    assert "generating" not in sys.stderr.getvalue()  # there was nothing to do
 
 
 # --- refusals
@@ -328,7 +326,7 @@ def test_prompts_longer_than_the_context(model, tmp_path):
 
     prompts = [Prompt("a", "x", (1,) * 5), Prompt("b", "x", (1,) * 15)]
     message = (
-        r"^`prompts` must leave room for 12 new tokens in the model's context of 20; that of 'b' has 15 tokens\. "
+        r"^`prompts` must leave room for 12 new tokens in the model's context of 20, but the prompt of 'b' has 15 tokens\. "
         r"Use `max_new=5`, or shorter prompts\.$"
     )
     with pytest.raises(InputError, match=message):

@@ -182,7 +182,7 @@ def test_another_tokenizer():
     assert "tokenize=letters" in model.name
     with pytest.raises(
         InputError,
-        match=r"^`tokenize` must cut a text without changing it; the pieces of `texts\[0\]` do not join to the same text\.$",
+        match=r"^`tokenize` must cut a text without changing it, but the pieces of `texts\[0\]` do not join to the same text\.$",
     ):
         NGram.fit(["a b"], tokenize=words)
 

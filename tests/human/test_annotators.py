@@ -62,7 +62,7 @@ def test_mistakes_are_told():
         krippendorff_alpha([[1, 2]], "ratio")
     with pytest.raises(InputError, match="`units` must hold a unit with at least two values"):
         krippendorff_alpha([[1], [2]])
-    with pytest.raises(InputError, match="`votes` must hold votes of known annotators; there are none"):
+    with pytest.raises(InputError, match="`votes` must hold votes of known annotators, but there are none"):
         check_annotators(Votes((vote("a", "b", 1, annotator=""),)))
 
 
@@ -126,7 +126,7 @@ def test_flags_are_raised_for_those_who_deserve_them():
 
 def test_honest_people_are_rarely_flagged():
     flagged = sum(bool(check_annotators(simulate(TRUTH, 500, seed, people=25)).flagged) for seed in range(12))
-    assert flagged <= 3  # 5 % for each of two tests, corrected over all people
+    assert flagged <= 3  # 5% for each of two tests, corrected over all people
 
 
 def test_repeated_pairs_are_compared():

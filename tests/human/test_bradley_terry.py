@@ -107,7 +107,7 @@ def test_ranks_and_groups_follow_from_the_differences():
 
 
 def test_intervals_cover():
-    """Of 200 studies about 95 % of the intervals hold the truth; ranks contain the true one."""
+    """Of 200 studies about 95% of the intervals hold the truth; ranks contain the true one."""
     truth = np.array([40.0, 10.0, -20.0, -30.0])
     expected = 1 / (1 + np.exp((truth[None, :] - truth[:, None]) / 100))
     rng = np.random.default_rng(5)
@@ -196,7 +196,7 @@ def test_the_penalty_fades_as_soon_as_the_scores_exist(votes):
 
 
 def test_systems_that_were_never_compared_are_an_error():
-    message = "`wins` must connect all systems; no vote links c with a and b, not even through other systems"
+    message = "`wins` must connect all systems, but no vote links c with a and b, not even through other systems"
     with pytest.raises(InputError, match=message):
         bradley_terry([[0, 1, 0], [1, 0, 0], [0, 0, 0]], ["a", "b", "c"])
 
@@ -209,7 +209,7 @@ def test_systems_that_were_never_compared_are_an_error():
         ([[0, -1], [1, 0]], {}, "`wins` must hold counts of at least 0"),
         ([[0, np.nan], [1, 0]], {}, "`wins` must hold counts of at least 0"),
         ([[1, 1], [1, 0]], {}, "`wins` must have zeros on its diagonal"),
-        ([["a", "b"], ["c", "d"]], {}, "`wins` must be a square array of counts; it holds something else"),
+        ([["a", "b"], ["c", "d"]], {}, "`wins` must be a square array of counts, but it holds something else"),
         ([[0, 1], [1, 0]], {"names": ["a"]}, "`names` must be 2 different names"),
         ([[0, 1], [1, 0]], {"names": ["a", "a"]}, "`names` must be 2 different names"),
         ([[0, 1], [1, 0]], {"method": "elo"}, "`method` must be newton or zermelo; got 'elo'"),
@@ -264,7 +264,7 @@ def test_probability_is_that_of_the_model():
     ranking = bradley_terry([[0, 30], [10, 0]], ["a", "b"])
     assert ranking.probability("a", "b") == approx(0.75)
     assert ranking.winner == "a"
-    assert ranking.verdict == "People prefer a to every other system; 1 of 1 pairs of systems can be told apart."
+    assert ranking.verdict == "People prefer a to every other system. 1 of 1 pairs of systems differ significantly."
 
 
 def test_rounding_below_no_variance_is_no_variance():

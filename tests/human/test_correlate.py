@@ -88,7 +88,7 @@ def test_scipy_agrees(pair):
 
 @pytest.mark.parametrize(("r", "n"), [(0.0, 8), (0.9, 8), (0.95, 14)])
 def test_intervals_cover_the_correlation_of_the_true_values(r, n):
-    """Drawing both sides anew around the measurements would cover 50 % or less for strong correlations."""
+    """Drawing both sides anew around the measurements would cover 50% or less for strong correlations."""
     rng = np.random.default_rng(1)
     inside = {"spearman": [], "kendall": [], "pearson": []}
     for _ in range(40):
@@ -142,6 +142,18 @@ def test_exact_values_have_no_interval(paper):
     assert kinds == {"no errors", "few systems"}
 
 
+@pytest.mark.parametrize("order", [range(12), [0, 1, 3, 2, *range(4, 12)], [3, 11, 2, 0, 9, 6, 1, 10, 5, 8, 4, 7]])
+def test_the_order_that_was_observed_counts_among_the_permutations(order):
+    """Of many systems 9,999 orders are drawn: a p-value is a whole number of 10,000, and never 0."""
+    one = correlate({"m": table(list(order), 0.0)}, {"q": table(range(12), 0.0)}).of("m", "q")
+    share = 10_000 * one.p_value
+    assert share == approx(round(share), abs=1e-7)
+    if abs(one.spearman.value) > 0.99:
+        assert one.p_value == approx(1 / 10_000)  # 12! orders: no drawn one comes as near
+    else:
+        assert one.p_value > 0.3
+
+
 def test_rankings_bring_their_errors(tmp_path):
     truth = {"s1": 30.0, "s2": 20.0, "s3": 0.0, "s4": -10.0, "s5": -40.0}
     first, second = (simulate(truth, 700, seed, question=question) for seed, question in ((0, "like"), (1, "sense")))
@@ -193,7 +205,7 @@ def test_all_three_correlations_are_printed(paper):
     line = next(line for line in str(paper).splitlines() if line.startswith("MAUVE*") and "Sensible" in line)
     assert f"{one.kendall.value:.3f}" in line
     assert f"{one.pearson.value:.3f}" in line
-    assert paper.other_table("markdown").startswith("|  |  | Kendall | 95 % | Pearson |")
+    assert paper.other_table("markdown").startswith("|  |  | Kendall | 95% | Pearson |")
 
 
 def test_the_picture_of_all(paper):

@@ -53,11 +53,11 @@ def test_a_file_that_is_not_there(refuses):
 @pytest.mark.parametrize("name", READERS)
 def test_a_pipe_without_a_writer_and_a_device_do_not_hang(name, tmp_path):
     os.mkfifo(tmp_path / name)
-    with pytest.raises(InputError, match="must be a file on a disk; it is a pipe or a device"):
+    with pytest.raises(InputError, match="must be a file on a disk, but it is a pipe or a device"):
         READERS[name](tmp_path / name)
     (tmp_path / name).unlink()
     (tmp_path / name).symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="must be a file on a disk; it is a pipe or a device"):
+    with pytest.raises(InputError, match="must be a file on a disk, but it is a pipe or a device"):
         READERS[name](tmp_path / name)
 
 

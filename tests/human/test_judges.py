@@ -1,5 +1,7 @@
 """Judges beside people: valid intervals whatever the judges are worth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pytest import approx
@@ -90,6 +92,23 @@ def test_many_judges_that_guess_do_no_harm():
     judged = rank_with_judges(Votes(tuple(votes)))
     assert judged.weight < 0.15
     assert judged.effective / judged.labelled < 1.1
+
+
+def test_both_rankings_say_on_which_votes_of_people_they_rest():
+    votes = battles(60, 200, seed=4)
+    named = Votes(
+        tuple(
+            vote if vote.judge else replace(vote, annotator=f"w{place % 7}") for place, vote in enumerate(votes.votes)
+        )
+    )
+    judged = rank_with_judges(named)
+    people = {one.annotator for one in named.votes if not one.judge}
+    for ranking in (judged.people, judged.ranking):
+        assert (ranking.votes, ranking.annotators) == (60, len(people))
+        assert (ranking.ties, ranking.question) == ("half", "better")
+        assert {"few votes"} <= {caveat.kind for caveat in ranking.caveats} == {one.kind for one in judged.caveats}
+    assert (judged.labelled, judged.unlabelled) == (60, 200)
+    assert rank_with_judges(battles(60, 200, seed=4)).people.annotators == 0  # nobody is named
 
 
 def test_a_biased_judge_alone_would_mislead():

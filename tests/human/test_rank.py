@@ -305,3 +305,23 @@ def test_the_check_of_the_fit_still_sees_a_pair_that_deviates():
     assert ranking.misfit < 0.001
     assert {ranking.checks[0].first, ranking.checks[0].second} == {"a", "d"}
     assert ranking.checks[0].adjusted < 0.01
+
+
+def test_an_effect_without_a_limit_is_told_apart_from_a_system_without_one():
+    """The left side always wins: no number is too large for that effect, while the systems beat each other."""
+    pairs = [("a", "b"), ("b", "a"), ("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")]
+    sided = Votes(tuple(vote(left, right, -1, task=str(i)) for i, (left, right) in enumerate(10 * pairs)))
+    with pytest.warns(EstimateWarning, match="the votes set no limit to some effect: a weak penalty"):
+        ranking = rank(sided, effects=["left"])
+    assert [caveat.kind for caveat in ranking.caveats].count("separation") == 1
+    assert all(abs(score) < 1 for score in ranking.scores.values())
+    beaten = Votes(tuple(vote("a", "b", -1 if i % 3 else 1, task=str(i)) for i in range(30)))
+    assert "separation" not in {caveat.kind for caveat in rank(beaten).caveats}
+    never = Votes(
+        tuple(vote(*sides, -1 if sides[0] == "a" else 1, task=str(i)) for i, sides in enumerate(10 * pairs[:2]))
+    )
+    with pytest.warns(EstimateWarning, match="a never lost"):
+        ranking = rank(never)
+    told = [str(caveat) for caveat in ranking.caveats if caveat.kind == "separation"]
+    assert len(told) == 1
+    assert "some effect" not in told[0]

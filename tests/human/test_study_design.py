@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -127,7 +128,7 @@ def test_what_is_left_out_is_said():
         in str(study)
     )
     assert {task.prompt for task in study.tasks}.isdisjoint({"p3", "p5", "p36"})
-    message = r"40 comparisons of 'human' and 'm' need as many prompts with texts of both; there are 33. Left out: 5 prompts: without a sample of m .*; 1 prompt: mostly capitals.*; 1 text of m too short \(median 2 tokens\)\. Ask for fewer comparisons with `pairs="
+    message = r"40 comparisons of 'human' and 'm' need as many prompts with texts of both, but there are 33. Left out: 5 prompts: without a sample of m .*; 1 prompt: mostly capitals.*; 1 text of m too short \(median 2 tokens\)\. Ask for fewer comparisons with `pairs="
     with pytest.raises(InputError, match=message):
         design_study(broken, {"m": model}, StudyDesign(AllPairs(40), TextWindow(3, 8)))
 
@@ -157,7 +158,7 @@ def test_bad_input():
     ):
         design_study(human, {"m": samples("m", first=100)}, plan)
     with pytest.raises(
-        InputError, match="the samples of all systems must have ids or prompts, or those of none; m has none"
+        InputError, match="the samples of all systems must have ids or prompts, or none of them may; m has none"
     ):
         design_study(human, {"m": Samples(texts=["a b c"] * 40)}, plan)
     other = Samples(texts=model.texts, ids=model.ids, prompts=["Another"] + ["This"] * 39)
@@ -216,3 +217,11 @@ def test_the_published_study(shared):
     assert sum(map(len, study.dropped.values())) == pytest.approx(45, abs=25)
     best = design_study(human, systems, StudyDesign(DOptimal(90, {"human": 50.0, "greedy": -150.0}), window))
     assert sum(best.pair_counts.values()) == 90
+
+
+def test_a_study_says_how_often_systems_are_compared():
+    study = design(2, pairs=AllPairs(6), checks=QualityChecks(0, 0, 0))
+    assert "3 pairs of systems, 6 comparisons each" in str(study)
+    fewer = replace(study, tasks=study.tasks[1:])
+    assert sorted(fewer.pair_counts.values()) == [5, 6, 6]
+    assert "3 pairs of systems, 5 to 6 comparisons each" in str(fewer)

@@ -93,7 +93,7 @@ def test_files_that_are_no_study(study, tmp_path):
         read_study(path)
     path.write_text('{"kind": "mallow score"}')
     with pytest.raises(
-        InputError, match=r"x.json: `data` must be what Study.to_dict wrote; its kind is 'mallow score'"
+        InputError, match=r"x.json: `data` must be what Study.to_dict wrote, but its kind is 'mallow score'"
     ):
         read_study(path)
     for change, message in (
@@ -183,7 +183,7 @@ def test_forms_of_ones_own(tmp_path):
             r"`answers` of an example must map names of questions \(q\) to -2, …, 2",
         ),
         ({"examples": [example | {"answers": {"q": 3}}]}, "`answers` of an example must map"),
-        ({"titel": "x"}, "a form has no titel; it has title, task,"),
+        ({"titel": "x"}, "a form has no titel. Its fields are title, task,"),
     ):
         path.write_text(json.dumps(form | change))
         with pytest.raises(InputError, match=f"form.json: (the content is not a valid Form: )?{message}"):

@@ -10,7 +10,7 @@ from scipy import stats
 from human_votes import simulate
 from mallow.errors import EstimateWarning, InputError
 from mallow.human import VoteCosts, VoteGoal, VotePlan, VoteSharing, plan_votes, rank
-from mallow.human._vote_plan import _fit
+from mallow.human._vote_power import _fit
 
 
 @pytest.mark.parametrize("difference", [30.0, 60.0, 120.0])
@@ -82,6 +82,16 @@ def test_costs_are_those_of_the_paper():
     plan = plan_votes({"a": 100.0, "b": 0.0}, costs=VoteCosts(60.0, 30.0, "EUR"))
     assert plan.hours == pytest.approx(plan.votes / 60)
     assert f"{plan.money:,.0f} EUR at 30 per hour" in str(plan)
+
+
+def test_the_table_names_the_goal():
+    scores = {"x": 90.0, "y": 45.0, "z": 0.0}
+    for goal, name in ((VoteGoal("ranking"), "ranking"), (VoteGoal(), "tell y and z apart")):
+        plan = plan_votes(scores, goal=goal)
+        rows = dict(plan._table().rows)
+        assert rows["goal"] == name
+        assert (rows["votes per pair of systems"], rows["votes in all"]) == (f"{plan.per_pair:,}", f"{plan.votes:,}")
+        assert (float(rows["power wanted"]), float(rows["power in the simulation"])) == (0.8, round(plan.power, 3))
 
 
 def test_the_plan_says_what_it_assumes():

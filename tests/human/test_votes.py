@@ -127,7 +127,7 @@ def test_label_studio_exports(tmp_path):
     tasks[0]["data"] = {"bot1": "x", "bot2": "y"}
     other = write(tmp_path / "other.json", json.dumps(tasks))
     with pytest.raises(
-        InputError, match="each task's data must name the systems as model_a and model_b; it has bot1, bot2"
+        InputError, match="each task's data must name the systems as model_a and model_b, but it has bot1, bot2"
     ):
         read_votes(other)
     assert read_votes(other, columns={"model_a": "bot1", "model_b": "bot2"}).systems == ("x", "y")
@@ -164,7 +164,7 @@ def test_compressed_files_and_byte_order_marks(tmp_path):
     ("name", "content", "message"),
     [
         ("x.csv", "model_a,model_b,winner\nx,y,model_c\n", r"x.csv:2: winner must be one of model_a, .*; got 'model_c'"),
-        ("x.csv", "model_a,model_b,winner\nx,x,a\n", "x.csv:2: `left` and `right` must be two systems; both are 'x'"),
+        ("x.csv", "model_a,model_b,winner\nx,x,a\n", "x.csv:2: `left` and `right` must be two systems, but both are 'x'"),
         ("x.csv", "model_a,model_b,winner\nx,y\n", "x.csv:2: has more or fewer cells than the heading"),
         ("x.csv", "Input.model_a,Input.model_b,Answer.q1\nx,y,3c\n", "Answer.q1 must be one of 2a, 1a, tie, 0, 1b, 2b; got '3c'"),
         ("x.csv", "Input.model_a,Input.model_b,Answer.q1,Answer.te\nx,y,1a,soon\n", "`Answer.te` must be a number of at least 0; got 'soon'"),

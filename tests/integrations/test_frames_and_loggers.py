@@ -108,7 +108,7 @@ def test_wandb_offline(score, folder):
     code = """
 import wandb
 try:
-    log_wandb(score)
+    log_wandb(score, on_error="raise")
 except ValueError as error:
     message = str(error)
 with wandb.init(mode="offline", dir=folder, project="mallow") as run:
@@ -118,7 +118,7 @@ with wandb.init(mode="offline", dir=folder, project="mallow") as run:
 print(json.dumps([message, summary]))
 """
     message, summary = run_program("wandb", SCORE + code, folder, WANDB_SILENT="true")
-    assert message == "`run` must be a run of wandb; there is none yet. Call wandb.init() first."
+    assert message == "`run` must be a run of wandb, but there is none yet. Call wandb.init() first."
     assert list(summary.values()) == [score.mauve, score.verdict, str(score.signature)]
     [log] = folder.rglob("*.wandb")
     assert f"{score.mauve}".encode() in log.read_bytes()

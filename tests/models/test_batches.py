@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mallow.errors import InputError
-from mallow.models._batches import within_memory
+from mallow.models import within_memory
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=0, max_size=80)
 BUDGETS = st.integers(1, 300)

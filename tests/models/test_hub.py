@@ -92,4 +92,4 @@ def test_a_hub_that_answers_is_asked(tmp_path):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         message, _ = ask(f"http://127.0.0.1:{server.server_port}", tmp_path)
         server.shutdown()
-    assert message.startswith("`model` must be on the hub; there is no nosuch/model that you have access to.")
+    assert message.startswith("`model` must be on the hub, but there is no nosuch/model that you have access to.")

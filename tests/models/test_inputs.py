@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from mallow.errors import InputError
-from mallow.models._tokens import attention_of, tokenise
+from mallow.models import tokenise
+from mallow.models._tokens import attention_of
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
 
@@ -47,7 +48,7 @@ def test_bos_comes_first_once_if_asked_for(gpt2):
 def test_a_text_without_tokens_is_refused_if_no_special_token_can_stand_for_it(gpt2):
     tokenizer = transformers.AutoTokenizer.from_pretrained(gpt2, bos_token=None, eos_token=None)
     message = (
-        r"^`samples` must have at least one token each; the text at 1 has none, and the tokenizer has no token that begins "
+        r"^`samples` must have at least one token each, but the text at 1 has none, and the tokenizer has no token that begins "
         r"or ends a text\. Leave such texts out\.$"
     )
     with pytest.raises(InputError, match=message):

@@ -6,8 +6,8 @@ from mallow._checks import one_of
 from mallow.embed import LanguageModel, Preprocess, VisionModel
 from mallow.errors import InputError
 from mallow.generate import CausalModel
-from mallow.models import Source
-from mallow.models._options import choose_device, choose_precision
+from mallow.models import Source, choose_device
+from mallow.models._options import choose_precision
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
 

@@ -45,11 +45,11 @@ def copy_tokenizer(source, target):
     [
         ("", r"; got ''\.$"),
         (None, r"; got None\.$"),
-        ("/no/such/folder", r"; there is no /no/such/folder\.$"),
-        ("./nothing", r"; there is no \./nothing\.$"),
-        ("a/b/c", r"; there is no a/b/c\.$"),
-        ("two words", r"; there is no two words\.$"),
-        ("nothing.gguf", r"; there is no nothing\.gguf\.$"),
+        ("/no/such/folder", r", but there is no /no/such/folder\.$"),
+        ("./nothing", r", but there is no \./nothing\.$"),
+        ("a/b/c", r", but there is no a/b/c\.$"),
+        ("two words", r", but there is no two words\.$"),
+        ("nothing.gguf", r", but there is no nothing\.gguf\.$"),
         (__file__, r"; got the file .*test_source\.py\.$"),
     ],
     ids=["empty", "none", "absolute", "relative", "slashes", "spaces", "gguf", "file"],
@@ -150,11 +150,11 @@ def raised_by_hub(name):
         ),
         (
             "RevisionNotFoundError",
-            r"`revision` must be a branch, tag or commit of some/model on the hub; there is no 'v9'\.",
+            r"`revision` must be a branch, tag or commit of some/model on the hub, but there is no 'v9'\.",
         ),
         (
             "RepositoryNotFoundError",
-            r"`model` must be on the hub; there is no some/model that you have access to\. Check the name\. Or pass {files}\.",
+            r"`model` must be on the hub, but there is no some/model that you have access to\. Check the name\. Or pass {files}\.",
         ),
         (
             "GatedRepoError",

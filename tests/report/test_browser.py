@@ -198,7 +198,7 @@ def test_no_text_touches_a_line(opened):
 def test_the_numbers_of_a_curve_come_into_sight_with_it(opened):
     tab, _, _ = opened()
     tab.set_viewport_size({"width": 1000, "height": 500})
-    tab.get_by_role("radio", name="What is certain").focus()
+    tab.get_by_role("radio", name="Proven").focus()
     tab.keyboard.press("Tab")
     readout = tab.locator("#certified-curves .readout")
     assert readout.inner_text().startswith(tab.evaluate("document.activeElement.ariaLabel").split(":")[0])
@@ -209,7 +209,7 @@ def test_all_systems_are_named_at_their_curves(opened, compared):
     tab, _, _ = opened()
     assert tab.locator("svg.overview").count() == 2
     for picture, (kind, other) in (
-        ("What is certain", ("certified", "published")),
+        ("Proven", ("certified", "published")),
         ("As in papers", ("published", "certified")),
     ):
         tab.get_by_role("radio", name=picture).check()
@@ -253,7 +253,7 @@ def test_it_reads_without_scripts(opened):
 def test_a_curve_is_reached_by_the_tabulator_and_by_the_pointer(opened, compared):
     tab, said, _ = opened()
     curves = tab.locator("#certified-curves .curve")
-    tab.get_by_role("radio", name="What is certain").focus()
+    tab.get_by_role("radio", name="Proven").focus()
     for place in range(len(compared.scores)):
         tab.keyboard.press("Tab")
         assert tab.evaluate("document.activeElement.ariaLabel") == curves.nth(place).get_attribute("aria-label")
@@ -270,7 +270,7 @@ def test_a_curve_is_reached_by_the_tabulator_and_by_the_pointer(opened, compared
     assert (
         tab.locator("#certified-curves .readout")
         .inner_text()
-        .startswith(f"{name}: certified MAUVE {score.certified['mauve'].value:.3f}; with 95 % confidence at most ")
+        .startswith(f"{name}: certified MAUVE {score.certified['mauve'].value:.3f}, with 95% confidence at most ")
     )
     tab.mouse.move(0, 0)
     assert tab.locator("#certified-curves .readout").inner_text().startswith("Point at a curve")

@@ -233,7 +233,7 @@ def test_every_value_lies_in_the_range_beside_it(page):
 
 def test_every_95_per_cent_says_of_what(page):
     outside = re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
-    after = re.findall(r"95 %\s+(\w+\s+\w+)", Parsed(outside).text)
+    after = re.findall(r"95%\s+(\w+\s+\w+)", Parsed(outside).text)
     assert len(after) > 5
     assert {re.sub(r"\s+", " ", words).split()[0] for words in after} <= {"confidence", "of", "interval"}
 
@@ -259,7 +259,7 @@ def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
     assert region.significant
     words = ", ".join(f"“{term}”" for term in region.terms[:3])
     joined = text.replace("“ ", "“").replace(" ”", "”").replace("” ,", "”,")
-    assert f"{words} {100 * region.share:.1f} % of what it invents" in joined
+    assert f"{words} {100 * region.share:.1f}% of what it invents" in joined
     assert (
         f"Cluster {region.bin}: {region.reference} reference and {region.model} model samples; more than chance explains"
         in text
@@ -269,7 +269,7 @@ def test_differences_and_diagnoses_are_there(compared, diagnosed, page):
     for one in (*far.giveaways[:3], *far.unmatched[:3]):
         assert f"{' '.join(one.text.split())} held-out score {one.score:+.2f}".replace(" -", " −") in text
     assert len(far.giveaways) > 3
-    assert text.count("Samples that tell the two sides apart") == sum(bool(one.giveaways) for one in diagnosed.values())
+    assert text.count("The most telling samples") == sum(bool(one.giveaways) for one in diagnosed.values())
 
 
 def test_every_caveat_is_there_once(compared, diagnosed, page):
@@ -286,8 +286,8 @@ def test_every_caveat_is_there_once(compared, diagnosed, page):
 
 def test_methods_name_the_settings(compared, page):
     text = Parsed(page).text
-    assert "on features of letters (26 per sample); the signature names all settings. Features were scaled to" in text
-    assert "reduced by PCA to 90 % of their variance and clustered by k-means" in text
+    assert "on features of letters (26 per sample). The signature lists all settings. Features were scaled to" in text
+    assert "reduced by PCA to 90% of their variance and clustered by k-means" in text
     assert "300 samples of the reference were compared with 300 samples of each system, in 20 bins." in text
     assert "with scale c = 5." in text
     assert "means over 3 runs with different seeds of clustering (seed 0)." in text
@@ -344,13 +344,13 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
 @pytest.mark.parametrize(
     ("apart", "baseline", "sentence"),
     [
-        ([{"a", "b"}, {"a", "c"}], None, "a has the smallest proven gap: that of every other system is larger"),
+        ([{"a", "b"}, {"a", "c"}], None, "Smallest proven gap: a. Every other system has a larger one"),
         (
             [{"b", "c"}],
             None,
-            "No clear winner: no difference was shown between the proven gaps of a, b and c (5 % level, corrected for all pairs).",
+            "There is no clear winner: no difference was shown between the proven gaps of a, b and c (5% level, corrected for all pairs).",
         ),
-        ([{"a", "c"}], None, "No clear winner: no difference was shown between the proven gaps of a and b"),
+        ([{"a", "c"}], None, "There is no clear winner: no difference was shown between the proven gaps of a and b"),
         (
             [{"a", "b"}, {"b", "c"}],
             "b",
@@ -362,7 +362,7 @@ def test_ids_are_no_bare_numbers(compared, diagnosed):
 def test_the_page_begins_with_the_verdict(compared_as, apart, baseline, sentence):
     comparison = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], apart, baseline)
     assert comparison.verdict.startswith(sentence)
-    gap = "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.9500 (p < 10⁻⁵)."
+    gap = "How close is a to the reference? The gap is real: with 95% confidence MAUVE is at most 0.9500 (p < 10⁻⁵)."
     reason = reason_sentence(comparison)
     assert re.match(
         r"The reason: the certified MAUVE of (a is 0.1000 above that of b|b is 0.1000 below that of a) \(", reason
@@ -378,7 +378,7 @@ def test_untested_differences_name_no_winner(compared):
     near = compared.scores["near"]
     low = {**near.certified, "mauve": Estimate(0.5, 0.0, 0.6)}
     text = Parsed(html({"low": replace(near, certified=low), "high": near})).text
-    assert "No clear winner: the differences were not tested. high has the highest certified MAUVE." in text
+    assert "There is no clear winner: the differences were not tested. high has the highest certified MAUVE." in text
     assert re.search(r"\bhigh \d\.\d{4} .*\blow 0\.5000 ", text)  # the best first
 
 

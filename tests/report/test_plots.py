@@ -144,7 +144,7 @@ def test_rank_ranges(compared):
     assert [each.get_text() for each in ax.get_yticklabels()][::-1] == list(compared.ranks)
     with pytest.raises(
         InputError,
-        match=r"^`comparison` must have ranks; it has none\. Compare all pairs: mallow\.compare with baseline=None\.$",
+        match=r"^`comparison` must have ranks, but it has none\. Compare all pairs: mallow\.compare with baseline=None\.$",
     ):
         rank_figure(compared.scores["near"])
 
@@ -165,11 +165,11 @@ def test_scores_with_their_own_intervals_and_what_is_certified(compared):
         ]  # apart from what is published
     shown = [each.get_text() for each in ax.get_legend().get_texts()]
     assert sorted(shown) == [
-        "95 % of other draws of this size",
+        "95% of repeat samples of this size",
         "certified value",
         "published score",
         "self-score",
-        "where the true value may be (95 % confidence)",
+        "where the true value may be (95% confidence)",
     ]
 
 

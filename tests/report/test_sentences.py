@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def test_the_gap_is_that_of_the_first_system_by_evidence(compared, compared_as):
     assert sentences.gap_sentence(compared_as([("a", 0.9), ("b", 0.8)])) == (
-        "How close is a to the reference? The gap is real: with 95 % confidence MAUVE is at most 0.9500 (p < 1e-5)."
+        "How close is a to the reference? The gap is real: with 95% confidence MAUVE is at most 0.9500 (p < 1e-5)."
     )
     first = next(iter(compared.scores))
     shown = sentences.gap_sentence(compared)
@@ -66,21 +66,21 @@ def test_what_to_cite_is_what_the_citation_file_says():
 def test_the_reason_is_the_difference_to_the_next_system(compared_as):
     apart = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], [{"a", "b"}, {"a", "c"}])
     assert sentences.reason_sentence(apart) == (
-        "The reason: the certified MAUVE of a is 0.1000 above that of b (95 % interval of the difference: 0.0000 to 1.0000; "
+        "The reason: the certified MAUVE of a is 0.1000 above the value of b (95% interval of the difference: 0.0000 to 1.0000; "
         "p = 0.01 after correction)."
     )
     against = compared_as([("a", 0.9), ("b", 0.8), ("c", 0.7)], [], baseline="c")
-    assert "of a is 0.2000 above that of c" in sentences.reason_sentence(against)
+    assert "of a is 0.2000 above the value of c" in sentences.reason_sentence(against)
     assert sentences.reason_sentence(compared_as([("a", 0.9)])) == ""
 
 
 def test_the_material_is_named_in_a_line(compared):
-    assert sentences.material(compared) == "300 samples of the reference, 300 of each system, as letters sees them."
+    assert sentences.material(compared) == "300 samples of the reference, 300 of each system, embedded by letters."
     near = compared.scores["near"]
     long = replace(near.signature, embedder="OnnxText(pack/model.onnx@0123456789ab, width=3)")
     small = replace(compared, scores={"a": replace(near, n=(1000, 50)), "b": near}, signature=long)
     assert sentences.material(small) == (
-        "300 to 1,000 samples of the reference, 50 to 300 of each system, as OnnxText(pack/model.onnx) sees them."
+        "300 to 1,000 samples of the reference, 50 to 300 of each system, embedded by OnnxText(pack/model.onnx)."
     )
 
 

@@ -231,10 +231,10 @@ def test_every_curve_says_what_is_known_of_its_area(compared):
     for curve in published.curves:
         score = compared.scores[curve.name]
         low, high = score.interval["mauve"]
-        assert curve.says == f"published MAUVE {score.mauve:.3f}; 95 % of other draws from {low:.3f} to {high:.3f}"
+        assert curve.says == f"published MAUVE {score.mauve:.3f}, 95% of repeat samples from {low:.3f} to {high:.3f}"
     for curve in sure.curves:
         one = compared.scores[curve.name].certified["mauve"]
-        assert curve.says.startswith(f"certified MAUVE {one.value:.4f}; with 95 % confidence at most ")
+        assert curve.says.startswith(f"certified MAUVE {one.value:.4f}, with 95% confidence at most ")
     bare = {name: replace(score, interval={}) for name, score in compared.scores.items()}
     for curve in svg.pictures(bare)[1].curves:
         assert curve.says == f"published MAUVE {bare[curve.name].mauve:.3f}"

@@ -95,7 +95,7 @@ def test_a_marked_cell_that_ends_in_a_star_stays_bold():
         ("~", r"\textasciitilde{}"),
         ("^", r"\textasciicircum{}"),
         ("\\", r"\textbackslash{}"),
-        ("50 % & $5 #1 a_b {c}", r"50 \% \& \$5 \#1 a\_b \{c\}"),
+        ("50% & $5 #1 a_b {c}", r"50\% \& \$5 \#1 a\_b \{c\}"),
         ("a|b <c> `d`", r"a\textbar{}b \textless{}c\textgreater{} \textasciigrave{}d\textasciigrave{}"),
         ("[1em] [x]", "{[}1em] [x]"),  # \\ [1em] would be a distance
         ("* a*", "{*} a*"),

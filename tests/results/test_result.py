@@ -163,9 +163,11 @@ def test_json_loses_nothing(result):
 
 def test_other_data_are_refused(result):
     name = type(result).__name__
-    with pytest.raises(InputError, match=f"`data` must be what {name}.to_dict wrote; its kind is 'mallow pie'"):
+    with pytest.raises(InputError, match=f"`data` must be what {name}.to_dict wrote, but its kind is 'mallow pie'"):
         type(result).from_dict({"kind": "mallow pie"})
-    with pytest.raises(InputError, match=f"`data` must be what {name}.to_dict wrote; it is damaged, or was written by"):
+    with pytest.raises(
+        InputError, match=f"`data` must be what {name}.to_dict wrote, but it is damaged, or was written by"
+    ):
         type(result).from_dict({"kind": f"mallow {result.KIND}"})
     with pytest.raises(InputError, match=f"`text` must be JSON, as {name}.to_json wrote it"):
         type(result).from_json("{")

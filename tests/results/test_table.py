@@ -1,9 +1,11 @@
 """Text tables: exactly these characters. Examples in docstrings do not show it, since they ignore white space."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mallow import InputError
-from mallow.results import TableData, render
+from mallow.results import TableData, p_number, render
 
 TABLE = TableData(
     ["", "a\nvery long", "b"],
@@ -74,3 +76,13 @@ def test_every_form_by_its_characters():
 def test_other_forms_are_refused():
     with pytest.raises(InputError, match=r"`form` must be one of text, markdown, latex, html; got 'pdf'\."):
         render("pdf", TABLE)
+
+
+@given(st.floats(1.1e-5, 1.0) | st.floats(0.049, 0.051))
+@example(0.04963)
+@example(0.049963)
+@example(0.05)
+def test_a_p_value_has_as_few_digits_as_keep_it_on_its_side_of_five_per_cent(p_value):
+    rounded = [f"{p_value:.{digits}g}" for digits in (2, 3, 4)]
+    enough = [text for text in rounded if (float(text) < 0.05) == (p_value < 0.05)]
+    assert p_number(p_value) == (enough[0] if enough else rounded[-1]).replace("e-0", "e-")

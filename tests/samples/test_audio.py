@@ -226,7 +226,7 @@ def test_a_folder_of_recordings(tmp_path):
 def test_one_folder_holds_one_kind(tmp_path):
     write_wave(tmp_path / "a.wav", tone(440))
     (tmp_path / "b.png").write_bytes(b"")
-    with pytest.raises(InputError, match="must contain samples of one kind; it contains 1 images and 1 recordings"):
+    with pytest.raises(InputError, match="must contain samples of one kind, but it contains 1 images and 1 recordings"):
         mallow.read(tmp_path)
     with pytest.raises(InputError, match="`Samples` takes `images` or `audio`, not both"):
         mallow.Samples(images=["b.png"], audio=["a.wav"])

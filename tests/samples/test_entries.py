@@ -69,7 +69,7 @@ def test_an_entry_without_the_label_that_the_others_have(name, refused):
     rows = [{name: "1", "text": "a"}, {"text": "b"}]
     refused(
         rows,
-        f"list[1]: `{name}` is missing here but present in the entries before it; all entries must have it, or none",
+        f"list[1]: `{name}` is missing here but present in the entries before it. All entries must have it, or none",
     )
     samples = read(rows, skip_bad=True)
     assert (samples.texts, samples.ids or samples.prompts) == (("a",), ("1",))

@@ -244,7 +244,7 @@ def test_json_is_not_nested_without_end(tmp_path):
 def test_an_object_that_is_no_log_is_refused_by_its_fields(tmp_path, value, fields):
     (tmp_path / "log.json").write_text(json.dumps(value))
     with pytest.raises(
-        InputError, match=f"or a log of Inspect; it is an object with the fields {fields}\\. Write the list"
+        InputError, match=f"or a log of Inspect, but it is an object with the fields {fields}\\. Write the list"
     ):
         read(tmp_path / "log.json")
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import mallow.samples._text_files as arrays
 from mallow import InputError, read, write
-from mallow.samples import Limits
+from mallow.samples import Limits, split_field
 from mallow.samples._entries import Options
-from mallow.samples._read import split_field
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),

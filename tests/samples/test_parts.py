@@ -115,7 +115,9 @@ def test_damaged_archives_are_named(tmp_path):
             list(read_parts(path, 1))
     Path(path).write_bytes(content + bytes(5000))  # zeros fill up the last block of a tape
     assert len(list(read_parts(path, 1))) == 2
-    with pytest.raises(InputError, match=r"b\.tar: the archive must contain images \(\.bmp \.gif .*\); it has none\."):
+    with pytest.raises(
+        InputError, match=r"b\.tar: the archive must contain images \(\.bmp \.gif .*\), but it has none\."
+    ):
         list(read_parts(pack(tmp_path / "b.tar", ("a.txt", b"a")), 1))
     with pytest.raises(InputError, match=r"gone\.tar: the shard is no longer there"):
         list(read_parts(str(tmp_path / "gone.tar"), 1))

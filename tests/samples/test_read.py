@@ -108,13 +108,17 @@ def test_bad_lists(source, message, refused):
         (
             "a.csv",
             b"id,body\n1,a\n",
-            "a.csv: no column 'text'; available columns: 'id', 'body'. Choose one with `field`.",
+            "a.csv: no column 'text'; available columns: 'id', 'body'. Choose one with `field`, or write FILE:FIELD",
         ),
         ("a.csv", b"id;text\n1;a\n", "Columns must be separated by commas."),
         ("a.csv", b"text,text\na,b\n", "two columns are named `text`. Rename one of them."),
         ("a.csv", b'"text"x\na\n', "a.csv:1: invalid CSV in the header"),
         ("a.json", b"[]", "a.json: contains no samples; at least one is needed."),
-        ("a.json", b"17", 'must be a JSON array, such as [{"text": "…"}, …]; it begins with \'1\'. If it contains one'),
+        (
+            "a.json",
+            b"17",
+            'must be a JSON array, such as [{"text": "…"}, …], but it begins with \'1\'. If it contains one',
+        ),
         (
             "a.json",
             b'["a", "b"',
@@ -169,7 +173,7 @@ def test_a_missing_file_suggests_a_similar_name(tmp_path, refused):
         "human.jsonl: no such file. Did you mean human.jsonl.gz? To pass texts themselves, put them into a list.",
     )
     refused(tmp_path / "x.csv", "x.csv: no such file. To pass texts themselves, put them into a list.")
-    refused(tmp_path / "gone" / "x.csv", f"no such file; the folder {tmp_path / 'gone'} does not exist. To pass texts")
+    refused(tmp_path / "gone" / "x.csv", f"no such file. The folder {tmp_path / 'gone'} does not exist. To pass texts")
     refused("A text. " * 1000, "…: no such file")
     refused("A\0text", "no such file")
 
@@ -216,7 +220,7 @@ def test_other_real_files(shared, refused):
     assert merges.texts[0] == "#version: 0.2"
     refused(
         shared / "data" / "gpt2-bpe" / "vocab.json",
-        "must be a JSON array, one JSON object per line, or a log of Inspect; it is an object with the fields ",
+        "must be a JSON array, one JSON object per line, or a log of Inspect, but it is an object with the fields ",
     )
     refused(shared / "data" / "mnist" / "t10k-images-idx3-ubyte.gz", "the suffix must be one of .jsonl")
     refused(shared / "data" / "reuters" / "reuters.jsonl.gz", "Did you mean reuters_c50.jsonl.gz?")

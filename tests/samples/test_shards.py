@@ -12,20 +12,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mallow import InputError, Samples, read
-from mallow.engine import memory_budget
-from mallow.samples import Shards, _shard_formats, find_shards
-from mallow.samples import _write as output
-from mallow.samples._read import holds_shards
-from mallow.samples._shard_files import list_shards, open_shard, read_bytes, shard_suffix, stamp_of
-from mallow.samples._shard_formats import describe_shard, read_ids, read_rows
-from mallow.samples._write import (
+from mallow.engine import _engine, memory_budget
+from mallow.samples import (
+    Shards,
+    _shard_formats,
+    find_shards,
+    holds_shards,
     join,
+    list_shards,
     make_shard_folder,
     read_provenance,
     read_record,
     shard_exists,
+    shard_suffix,
+    stamp_of,
     write_record,
 )
+from mallow.samples import _write as output
+from mallow.samples._shard_files import open_shard, read_bytes
+from mallow.samples._shard_formats import describe_shard, read_ids, read_rows
 from shard_files import FORMATS, write_shard, write_shards
 
 ROWS = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
@@ -109,7 +114,7 @@ def test_tensors_of_every_precision(tmp_path, kind, stored):
     several = safetensors(path, ("other", kind, values[:2]), ("features", kind, values))
     assert np.array_equal(read(several).load().features, values)
     assert np.array_equal(read(several, field="other").load().features, values[:2])
-    refused(several, "no tensor 'x'; it has other, features. Choose one with `field`.", field="x")
+    refused(several, "no tensor 'x'. It has other, features. Choose one with `field`.", field="x")
 
 
 def test_tensors_that_are_no_features(tmp_path):
@@ -142,7 +147,7 @@ def test_arrays_and_columns_are_found_by_name(tmp_path):
         assert (shards.has_ids, shards.ids()) == ((True, ("a", "b", "c")) if "ids" in arrays else (False, None))
         assert shards.embedder == ("E" if "provenance" in arrays else None)
     np.savez(path, x=ROWS, y=ROWS)
-    refused(f"{tmp_path}/*.npz", "a.npz: no array 'features'; it has x, y. Choose one with `field`.")
+    refused(f"{tmp_path}/*.npz", "a.npz: no array 'features'. It has x, y. Choose one with `field`.")
 
 
 def test_lists_in_columns(tmp_path):
@@ -163,9 +168,9 @@ def test_lists_in_columns(tmp_path):
     assert find_shards(str(path), "x").read().tolist() == [[1.0]] * 3
     assert find_shards(str(path)).ids() == ("a", "b", "c")
     for field, message in [
-        ("words", "the column 'words' must hold lists of numbers; it holds list<"),
-        ("id", "the column 'id' must hold lists of numbers; it holds string."),
-        ("y", "no column 'y'; it has id, x, features, words. Choose one with `field`."),
+        ("words", "the column 'words' must hold lists of numbers, but it holds list<"),
+        ("id", "the column 'id' must hold lists of numbers, but it holds string."),
+        ("y", "no column 'y'. It has id, x, features, words. Choose one with `field`."),
     ]:
         with pytest.raises(InputError, match=re.escape(f"a.parquet: {message}")):
             find_shards(str(path), field)
@@ -276,7 +281,7 @@ def test_shards_must_agree_about_ids_and_embedders(tmp_path):
     np.savez(f"{folder}/part-002.npz", features=ROWS)
     refused(folder, f"{folder}/part-002.npz: either all shards have ids, or none; {folder}/part-000.npz differs.")
     np.savez(f"{folder}/part-002.npz", features=ROWS, provenance=np.array('{"embedder": "E"}'))
-    refused(folder, "all shards must have the same embedder; this one has E, and ")
+    refused(folder, "all shards must have the same embedder, but this one has E, and ")
 
 
 def test_texts_of_several_files(tmp_path):
@@ -443,7 +448,7 @@ def test_a_shard_of_another_width(tmp_path):
     np.save(f"{folder}/part-002.npy", ROWS[:, :3])
     refused(
         folder,
-        f"{folder}/part-002.npy: all shards must have the same width; this one has 3, and {folder}/part-000.npy has 5. Were they "
+        f"{folder}/part-002.npy: all shards must have the same width, but this one has 3, and {folder}/part-000.npy has 5. Were they "
         "embedded by the same model?",
     )
 
@@ -451,7 +456,7 @@ def test_a_shard_of_another_width(tmp_path):
 def test_a_shard_of_another_dtype(tmp_path):
     folder = write_shards(tmp_path / "rows", ROWS, [100])
     np.save(f"{folder}/part-002.npy", ROWS.astype(np.float64))
-    refused(folder, f"{folder}/part-002.npy: all shards must have the same dtype; this one has <f8, and ")
+    refused(folder, f"{folder}/part-002.npy: all shards must have the same dtype, but this one has <f8, and ")
 
 
 def test_an_empty_shard(tmp_path):
@@ -510,13 +515,15 @@ def test_two_sets_in_one_folder(tmp_path):
 
 def test_columns_that_do_not_follow_one_another(tmp_path):
     np.save(tmp_path / "part-0.npy", np.asfortranarray(ROWS))
-    refused(f"{tmp_path}/*.npy", "part-0.npy: the rows of a shard must follow one another; these are stored by columns")
+    refused(
+        f"{tmp_path}/*.npy", "part-0.npy: the rows of a shard must follow one another, but these are stored by columns"
+    )
 
 
 @pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])
 def test_a_field_that_is_not_there(tmp_path, form):
     folder = write_shards(tmp_path / "rows", ROWS, [100], form)
-    refused(folder, "'other'; it has features", field="other")
+    refused(folder, "'other'. It has features", field="other")
 
 
 def test_shards_beyond_the_memory(tmp_path, monkeypatch):
@@ -534,6 +541,24 @@ def test_shards_beyond_the_memory(tmp_path, monkeypatch):
 def test_the_memory_that_may_be_used(monkeypatch, text, size):
     monkeypatch.setenv("MALLOW_MEMORY", text)
     assert memory_budget() == size
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "expected"),
+    [
+        ("0::/", {"memory.max": "1000000"}, [10**6]),  # in a container
+        ("0::/jobs/one", {"memory.max": "max", "jobs/memory.max": "500", "jobs/one/memory.max": "900"}, [500, 900]),
+        ("3:cpu:/x\n5:memory:/docker/1", {"memory/memory.limit_in_bytes": "700", "cpu/x/memory.max": "1"}, [700]),
+        ("0::/gone", {}, []),
+        (None, {}, []),
+    ],
+)
+def test_the_memory_that_a_control_group_allows(tmp_path, own, limits, expected):
+    files = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()}
+    for name, text in (files if own is None else files | {"proc/self/cgroup": own}).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert sorted(_engine._group_limits(tmp_path)) == expected
 
 
 @pytest.mark.parametrize("text", ["much", "0", "-1GB"])
@@ -577,7 +602,7 @@ def test_ids_that_cannot_be_read_are_refused(form, tmp_path):
 def test_each_row_needs_an_id(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, features=ROWS, ids=np.array(["a", "b"]))
-    with pytest.raises(InputError, match="each row must have an id; there are fewer ids than rows"):
+    with pytest.raises(InputError, match="each row must have an id, but there are fewer ids than rows"):
         find_shards(str(path), names=[str(path)]).ids()
 
 

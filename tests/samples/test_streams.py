@@ -42,7 +42,7 @@ def test_utf16_is_refused(encoding, suffix, skip_bad, tmp_path, refused):
     (tmp_path / f"a{suffix}").write_bytes('{"text": "a"}\n'.encode(encoding))
     refused(
         tmp_path / f"a{suffix}",
-        "must be UTF-8; it looks like UTF-16 or UTF-32. Re-encode it with iconv -f UTF-16 -t UTF-8.",
+        "must be UTF-8, but it looks like UTF-16 or UTF-32. Re-encode it with iconv -f UTF-16 -t UTF-8.",
         skip_bad=skip_bad,
     )
 
@@ -106,7 +106,7 @@ def test_every_line_has_its_number_and_every_bad_byte_its_place(lines, longest, 
 )
 def test_what_looks_like_utf16(start, bad):
     if bad:
-        with pytest.raises(InputError, match=r"^a: must be UTF-8; it looks like UTF-16 or UTF-32"):
+        with pytest.raises(InputError, match=r"^a: must be UTF-8, but it looks like UTF-16 or UTF-32"):
             list(decode_lines(io.BytesIO(start), "a", Limits()))
     else:
         assert len(list(decode_lines(io.BytesIO(b"x\n" + start), "a", Limits()))) == 2

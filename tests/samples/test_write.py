@@ -201,12 +201,12 @@ def test_a_written_file_has_ordinary_permissions_and_a_link_stays_a_link(tmp_pat
         (
             Samples(features=np.eye(2), ids=["a", "b"]),
             "a.npy",
-            "npy files hold features alone and would lose: ids. Write .npz.",
+            "npy files hold only features and would lose: ids. Write .npz.",
         ),
         (
             Samples(texts=["a"], features=np.eye(1), prompts=["p"], provenance={"embedder": "e"}),
             "a.npy",
-            "npy files hold features alone and would lose: prompts, provenance. Write .npz.",
+            "npy files hold only features and would lose: prompts, provenance. Write .npz.",
         ),
         (
             Samples(features=np.eye(1), ids=["a\0"]),

@@ -68,7 +68,7 @@ def test_the_sharp_constants_are_never_above_the_table(divergence):
 def test_divergences_outside_the_assumption_have_no_finite_constants(divergence):
     assert not bounds.constants(divergence).finite
     with pytest.raises(
-        InputError, match=rf"^The paper's table has no finite constants for {divergence}; .*numerically"
+        InputError, match=rf"^The paper's table has no finite constants for {divergence}\. .*numerically"
     ):
         bounds.paper_constants(divergence)
 

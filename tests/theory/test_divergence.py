@@ -72,9 +72,9 @@ def test_a_users_generator_gives_what_the_named_divergence_gives(f, same):
     ("f", "message"),
     [
         (lambda t: t - 2.0, r"`f` of 'own' must have f\(1\) = 0; got f\(1\) = -1\. Subtract that constant\.$"),
-        (lambda t: np.log(t), r"`f` of 'own' must be convex; its slope falls near t = 0\.000\d+\.$"),
-        (lambda t: np.sin(t - 1), r"`f` of 'own' must be convex; its slope falls near t = "),
-        (lambda t: np.log(t - 0.5), r"`f` of 'own' must be finite on \(0, ∞\); it is not at t = 0\.0001\.$"),
+        (lambda t: np.log(t), r"`f` of 'own' must be convex, but its slope falls near t = 0\.000\d+\.$"),
+        (lambda t: np.sin(t - 1), r"`f` of 'own' must be convex, but its slope falls near t = "),
+        (lambda t: np.log(t - 0.5), r"`f` of 'own' must be finite on \(0, ∞\), but it is not at t = 0\.0001\.$"),
         (
             lambda t: float(t.sum()),
             r"`f` of 'own' must map an array to a real array of the same shape; "
@@ -90,7 +90,7 @@ def test_a_bad_generator_is_refused(f, message):
 def test_a_generator_that_returns_nan_is_refused_where_it_does():
     own = Divergence("own", lambda t: np.where(t > 1e5, np.nan, (t - 1) ** 2), 1.0, np.inf)
     with pytest.raises(
-        InputError, match=r"generator `f` of the divergence must not return NaN; it did for legal masses"
+        InputError, match=r"generator `f` of the divergence must not return NaN, but it did for legal masses"
     ):
         own(Masses.from_histograms([1e-9, 1 - 1e-9], [1 - 1e-9, 1e-9]))
 

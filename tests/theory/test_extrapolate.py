@@ -124,7 +124,7 @@ def test_it_is_closer_to_the_truth_than_smoothing(shift):
     ("p", "q", "message"),
     [
         ([0.5, 1], [1, 1], r"`p_counts` must be whole numbers; got 0.5 at index 0"),
-        ([1, 1], [0, 0], r"`q_counts` must hold at least one sample; all bins are empty"),
+        ([1, 1], [0, 0], r"`q_counts` must hold at least one sample, but all bins are empty"),
         ([1, 1], [1, 1, 1], r"`p_counts` and `q_counts` must have the same shape"),
     ],
 )

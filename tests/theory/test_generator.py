@@ -12,7 +12,7 @@ def test_a_slope_that_falls_but_stays_above_the_first_is_not_convex():
     def bent(t):
         return np.where(t <= 2, (t - 1) ** 2, t - 1.0)  # its slope falls from 2 to 1 at t = 2
 
-    with pytest.raises(InputError, match=r"`f` of 'bent' must be convex; its slope falls near t = "):
+    with pytest.raises(InputError, match=r"`f` of 'bent' must be convex, but its slope falls near t = "):
         checked_generator("bent", bent)
 
 
@@ -51,7 +51,7 @@ def test_a_value_that_is_missing_anywhere_on_the_axis_is_named(place):
     def f(t):
         return np.where(np.isclose(t, at, rtol=0.02), np.nan, (t - 1) ** 2)
 
-    with pytest.raises(InputError, match=r"`f` of 'f' must be finite on \(0, ∞\); it is not at t = ") as raised:
+    with pytest.raises(InputError, match=r"`f` of 'f' must be finite on \(0, ∞\), but it is not at t = ") as raised:
         checked_generator("f", f)
     assert float(str(raised.value).split("t = ")[1].rstrip(".")) == approx(at, rel=0.05)
 
@@ -64,7 +64,7 @@ def test_a_dent_is_named_where_it_is(place):
     def dented(t):
         return f(t) - f(np.array([1.0]))[0]
 
-    with pytest.raises(InputError, match=r"`f` of 'dented' must be convex; its slope falls near t = ") as raised:
+    with pytest.raises(InputError, match=r"`f` of 'dented' must be convex, but its slope falls near t = ") as raised:
         checked_generator("dented", dented)
     assert float(str(raised.value).split("t = ")[1].rstrip(".")) == approx(place, rel=0.06)
 

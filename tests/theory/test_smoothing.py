@@ -58,7 +58,7 @@ def test_values_by_hand():  # paper: tab:add_const and the text of fig:main:smoo
         ([1, -1], r"`counts` must not be negative; got -1 at index 1"),
         ([0.5, 1], r"`counts` must be whole numbers; got 0.5 at index 0"),
         ([1, np.nan], r"`counts` must be finite; got nan at index 1"),
-        ([[1, 2], [0, 0]], r"at least one sample; all bins are empty in row 1"),
+        ([[1, 2], [0, 0]], r"at least one sample, but all bins are empty in row 1"),
         ([], r"`counts` must not be empty; got shape \(0,\)"),
         (3, r"`counts` must have at least one axis .* got a scalar"),
         (["a"], r"`counts` must be an array of real numbers; got dtype"),

@@ -57,7 +57,7 @@ def test_bad_points_and_masses_are_refused(cost, x, y, options, message):
             ([0, 0], np.eye(3), [0, 0], np.eye(2)),
             r"`cov_x` must be a matrix of 2 by 2, the length of the means; got shape \(3, 3\)",
         ),
-        (([0, 0], np.eye(2), [0, 0], [[1, 1], [0, 1]]), r"`cov_y` must be symmetric; it differs .* up to 1"),
+        (([0, 0], np.eye(2), [0, 0], [[1, 1], [0, 1]]), r"`cov_y` must be symmetric, but it differs .* up to 1"),
         (
             ([0, 0], -np.eye(2), [0, 0], np.eye(2)),
             r"`cov_x` must be a covariance, without negative eigenvalues; got -1",
@@ -93,7 +93,7 @@ def test_masses_without_centres_are_refused(function):
 def test_what_is_nearly_symmetric_or_nearly_positive_passes():
     tilted = np.array([[1.0, 5e-9], [0.0, 1.0]])
     assert gaussian_cost([0, 0], tilted, [0, 0], np.eye(2)) == pytest.approx(0.0, abs=1e-12)
-    with pytest.raises(InputError, match="`cov_x` must be symmetric; it differs from its transpose by up to 2e-08"):
+    with pytest.raises(InputError, match="`cov_x` must be symmetric, but it differs from its transpose by up to 2e-08"):
         gaussian_cost([0, 0], [[1.0, 2e-8], [0.0, 1.0]], [0, 0], np.eye(2))
     assert gaussian_cost([0, 0], np.diag([4.0, -3e-8]), [0, 0], np.zeros((2, 2))) == pytest.approx(4.0)
     with pytest.raises(InputError, match="`cov_x` must be a covariance, without negative eigenvalues; got -5e-08"):

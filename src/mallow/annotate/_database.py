@@ -44,14 +44,14 @@ class Execute(Protocol):
     """Runs one statement with ? for each value, and returns the rows."""
 
     def __call__(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that the statement returns; an empty list for one that returns none."""
+        """The rows that the statement returns. An empty list for one that returns none."""
 
 
 class Database(Protocol):
     """A database in which each transaction sees all earlier ones."""
 
     def transaction(self, *, write: bool = True) -> Any:
-        """A context that yields an `Execute`; it is committed at the end, and undone if the block raises.
+        """A context that yields an `Execute`. It is committed at the end, and undone if the block raises.
 
         One that writes waits for all others that write; one that only reads does not wait.
         """
@@ -128,7 +128,7 @@ class _SQLite:
 
 
 class _Postgres:
-    """Two connections as for SQLite, opened again if the server went away; an advisory lock lets one writer in."""
+    """Two connections as for SQLite, opened again if the server went away. An advisory lock lets one writer in."""
 
     def __init__(self, url: str) -> None:
         self._psycopg = optional("psycopg", extra="postgres")

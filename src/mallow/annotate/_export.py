@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
+import itertools
 import json
+import operator
 import statistics
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mallow.annotate._store import Store
 from mallow.errors import InputError
-from mallow.human import Study, Task, Vote, krippendorff_alpha
+from mallow.human import Question, Study, Task, Vote, krippendorff_alpha
 
 _CHECKS = ("gold_right", "gold", "repeats_same", "repeats")
 _PERSON_COLUMNS = ("judged", "skipped", "late", "seconds", *_CHECKS)
@@ -26,7 +30,8 @@ def export_votes(store: Store) -> tuple[Vote, ...]:
 
     Answers that came after the time-out, when the pair had all its votes, are not among them.
     """
-    return _votes(store.study, store.dump())
+    pages = _pages(store.study, store.dump())
+    return tuple(vote for page in pages for vote in _page_votes(store.study, page))
 
 
 def votes_text(votes: tuple[Vote, ...]) -> str:
@@ -68,7 +73,7 @@ class Overview:
         repeats_same.
     agreement : list of dict
         For each question: among annotators who judged the same pair, the share of pairs of answers that prefer the same
-        side (None without such pairs), how many there are, and Krippendorff's α of the five options; the same share for
+        side (None without such pairs), how many there are, and Krippendorff's α of the five options. The same share for
         repeats and for gold pairs.
     seconds : tuple of float or None
         Lower quartile, median and upper quartile of the time per pair.
@@ -88,19 +93,14 @@ class Overview:
 def overview(store: Store) -> Overview:
     """Progress, agreement and times so far."""
     study, tables = store.study, store.dump()
-    votes = _votes(study, tables)
-    first = study.form.questions[0].name
-    by_question: dict[str, list[Vote]] = {question.name: [] for question in study.form.questions}
-    for vote in votes:
-        by_question[vote.question].append(vote)
-    pages = by_question[first]  # one vote per page
-    tasks = [vote for vote in pages if vote.kind == "task"]
-    counted = Counter(frozenset((vote.left, vote.right)) for vote in tasks)
+    pages = _pages(study, tables)
+    tasks = [page for page in pages if page.kind == "task"]
+    counted = Counter(frozenset((page.task.left, page.task.right)) for page in tasks)
     pairs = [
         {"first": a, "second": b, "given": counted[frozenset((a, b))], "wanted": count * study.votes}
         for (a, b), count in study.pair_counts.items()
     ]
-    seconds = [vote.seconds for vote in tasks if vote.seconds is not None]
+    seconds = [page.seconds for page in tasks]
     quartiles = tuple(statistics.quantiles(seconds, n=4)) if len(seconds) > 1 else None
     reasons = Counter(row["reason"] for row in tables["assignments"] if row["state"] == "skipped")
     return Overview(
@@ -108,128 +108,166 @@ def overview(store: Store) -> Overview:
         given=len(tasks),
         wanted=len(study.tasks) * study.votes,
         pairs=pairs,
-        people=_people(tables, votes, first),
-        agreement=[_agreement(name, asked) for name, asked in by_question.items()],
+        people=_people(study, tables, pages),
+        agreement=[_agreement(question, pages) for question in study.form.questions],
         seconds=quartiles,  # type: ignore[arg-type]
         skips=reasons.most_common(),
     )
 
 
-def _votes(study: Study, tables: dict[str, list[dict[str, Any]]]) -> tuple[Vote, ...]:
+class _Page(NamedTuple):
+    """The latest answers of an annotator to a pair: one vote per question."""
+
+    received: float
+    annotator: str
+    place: int
+    task: Task
+    kind: str
+    swapped: bool
+    answers: dict[str, int]
+    seconds: float
+    when: datetime
+
+    def preferred(self, question: str) -> int:
+        """The side of the task that was preferred, whatever the side on which it was shown; 0 for a tie."""
+        answer = self.answers[question]
+        return (answer > 0) - (answer < 0) if not self.swapped else (answer < 0) - (answer > 0)
+
+
+def _pages(study: Study, tables: dict[str, list[dict[str, Any]]]) -> list[_Page]:
+    """Every pair that was answered and counts, in the order in which the answers came."""
     tasks = {task.id: task for task in (*study.tasks, *study.gold)}
     latest: dict[tuple[str, int], dict[str, Any]] = {}
-    times: dict[tuple[str, int], dict[str, float]] = {}
-    for row in tables["submissions"]:  # in the order of their numbers
-        key = (row["annotator"], row["place"])
-        latest[key] = row
-        pages = times.setdefault(key, {})
-        pages[row["page"]] = max(row["seconds"], pages.get(row["page"], 0.0))
-    votes = []
+    seconds: dict[tuple[str, int], float] = {}
+    for key, rows in itertools.groupby(tables["submissions"], operator.itemgetter("annotator", "place")):
+        longest: dict[str, float] = {}
+        for latest[key] in rows:  # in the order of their numbers
+            page = latest[key]["page"]
+            longest[page] = max(latest[key]["seconds"], longest.get(page, 0.0))
+        seconds[key] = round(sum(longest.values()), 2)
+
+    @functools.cache  # annotators have few different answers
+    def read_answers(text: str) -> dict[str, int]:
+        given = json.loads(text)
+        answers = {question.name: given[question.name] for question in study.form.questions if question.name in given}
+        for name, answer in answers.items():
+            Vote("left", "right", answer, name, "", "", None)  # raises an error if it is no answer
+        return answers
+
+    pages = []
     known = {row["id"] for row in tables["annotators"]}
     for row in tables["assignments"]:
         key = (row["annotator"], row["place"])
         if row["state"] == "done" and key in latest and row["task"] in tasks:
-            seconds = sum(times[key].values())
             try:
                 if row["annotator"] not in known:
                     raise ValueError("the annotator is missing")
-                page = _page_votes(study, tasks[row["task"]], row, latest[key], seconds)
+                answers, received = read_answers(latest[key]["answers"]), latest[key]["received"]
+                when = datetime.fromtimestamp(received, UTC)
             except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
                 raise InputError(
                     f"the database is damaged: the answer of annotator {key[0]} to pair {key[1]} cannot be read: "
                     f"{error}. Restore a copy of the file."
                 ) from error
-            votes.append((latest[key]["received"], key, page))
-    votes.sort(key=lambda entry: entry[:2])
-    return tuple(vote for *_, page in votes for vote in page)
+            task, swapped = tasks[row["task"]], bool(row["swapped"])
+            pages.append(_Page(received, *key, task, row["kind"], swapped, answers, seconds[key], when))
+    return sorted(pages, key=operator.itemgetter(0, 1, 2))
 
 
-def _page_votes(
-    study: Study, task: Task, row: dict[str, Any], submission: dict[str, Any], seconds: float
-) -> list[Vote]:
-    """The votes of one page; all its questions share the time that the page was looked at."""
+def _page_votes(study: Study, page: _Page) -> Iterator[Vote]:
+    """The votes of one page. All its questions share the time that the page was looked at."""
+    task = page.task
     left, right = (task.left, task.left_length), (task.right, task.right_length)
-    if row["swapped"]:
+    if page.swapped:
         left, right = right, left
-    answers, seconds = json.loads(submission["answers"]), round(seconds, 2)
-    when = datetime.fromtimestamp(submission["received"], UTC).isoformat(timespec="seconds")
-    return [
-        Vote(
-            left=left[0],
-            right=right[0],
-            answer=answers[question.name],
-            question=question.name,
-            annotator=row["annotator"],
-            prompt=task.prompt,
-            seconds=seconds,
-            kind=row["kind"],
-            task=task.id,
-            expected=task.expected if row["kind"] == "gold" and question.gold else None,
-            left_length=left[1],
-            right_length=right[1],
-            when=when,
-        )
-        for question in study.form.questions
-        if question.name in answers
-    ]
+    when = page.when.isoformat(timespec="seconds")
+    for question in study.form.questions:
+        if question.name in page.answers:
+            yield Vote(
+                left=left[0],
+                right=right[0],
+                answer=page.answers[question.name],
+                question=question.name,
+                annotator=page.annotator,
+                prompt=task.prompt,
+                seconds=page.seconds,
+                kind=page.kind,
+                task=task.id,
+                expected=_expected(page, question),
+                left_length=left[1],
+                right_length=right[1],
+                when=when,
+            )
 
 
-def _people(tables: dict[str, list[dict[str, Any]]], votes: tuple[Vote, ...], first: str) -> list[dict[str, Any]]:
-    given: dict[str, list[Vote]] = {row["id"]: [] for row in tables["annotators"]}
-    for vote in votes:
-        given[vote.annotator].append(vote)
+def _expected(page: _Page, question: Question) -> int | None:
+    return page.task.expected if page.kind == "gold" and question.gold else None
+
+
+def _people(study: Study, tables: dict[str, list[dict[str, Any]]], pages: list[_Page]) -> list[dict[str, Any]]:
+    given: dict[str, list[_Page]] = {row["id"]: [] for row in tables["annotators"]}
+    for page in pages:
+        given[page.annotator].append(page)
     states: dict[str, Counter[str]] = {id_: Counter() for id_ in given}
     for row in tables["assignments"]:
         states[row["annotator"]][row["state"]] += 1
-    return [_person(row, given[row["id"]], states[row["id"]], first) for row in tables["annotators"]]
+    return [_person(study, row, given[row["id"]], states[row["id"]]) for row in tables["annotators"]]
 
 
-def _person(row: dict[str, Any], votes: list[Vote], states: Counter[str], first: str) -> dict[str, Any]:
-    seconds = [vote.seconds for vote in votes if vote.question == first and vote.seconds is not None]
+def _person(study: Study, row: dict[str, Any], pages: list[_Page], states: Counter[str]) -> dict[str, Any]:
+    first = study.form.questions[0].name
+    seconds = [page.seconds for page in pages if first in page.answers]
+    checks = [_quality_checks(question, pages) for question in study.form.questions]
     return {
         **row,
         "judged": states["done"] + states["late"],
         "skipped": states["skipped"],
         "late": states["late"],
         "seconds": statistics.median(seconds) if seconds else None,
-        **_quality_checks(votes),
+        **{name: sum(check[name] for check in checks) for name in _CHECKS},
     }
 
 
-def _agreement(question: str, votes: list[Vote]) -> dict[str, Any]:
-    """How far annotators agree in one question, from the votes about it."""
-    tally = Counter([vote.task for vote in votes if vote.kind == "task"])
-    groups: dict[str, list[Vote]] = {}
-    for vote in votes:
-        if vote.kind == "task" and tally[vote.task] > 1:  # most studies have one vote for a pair
-            groups.setdefault(vote.task, []).append(vote)
-    shared = list(groups.values())
+def _agreement(question: Question, pages: list[_Page]) -> dict[str, Any]:
+    """How far annotators agree in one question."""
+    name = question.name
+    asked = [page for page in pages if page.kind == "task" and name in page.answers]
+    groups: dict[str, list[_Page]] = {}
+    for page in asked:
+        groups.setdefault(page.task.id, []).append(page)
+    shared = [group for group in groups.values() if len(group) > 1]
     pairs = agreeing = 0
     for group in shared:
-        counts = Counter(vote.winner for vote in group)
+        counts = Counter(page.preferred(name) for page in group)
         pairs += len(group) * (len(group) - 1) // 2
         agreeing += sum(count * (count - 1) // 2 for count in counts.values())
-    answers = [[vote.answer for vote in group] for group in shared]
+    answers = [[page.answers[name] for page in group] for group in shared]
     return {
-        "question": question,
+        "question": name,
         "share": agreeing / pairs if pairs else None,
         "pairs": pairs,
         "alpha": krippendorff_alpha(answers, "ordinal") if pairs else None,
-        **_quality_checks(votes),
+        **_quality_checks(question, pages),
     }
 
 
-def _quality_checks(votes: list[Vote]) -> dict[str, int]:
+def _quality_checks(question: Question, pages: list[_Page]) -> dict[str, int]:
     """How many gold pairs were answered as expected, and how many repeated ones as before, ties included."""
-    gold = [np.sign(vote.answer) == np.sign(vote.expected) for vote in votes if vote.expected is not None]
-    again = [(vote, (vote.annotator, vote.task, vote.question)) for vote in votes if vote.kind == "repeat"]
-    repeated = {vote.task for vote, _ in again}
+    name = question.name
+    checks = [page for page in pages if page.kind != "task" and name in page.answers]  # few of all
+    gold = [
+        np.sign(page.answers[name]) == np.sign(expected)
+        for page in checks
+        if (expected := _expected(page, question)) is not None
+    ]
+    again = {(page.annotator, page.task.id): page.preferred(name) for page in checks if page.kind == "repeat"}
+    repeated = {task for _, task in again}
     before = {
-        (vote.annotator, vote.task, vote.question): vote.winner
-        for vote in votes
-        if vote.task in repeated and vote.kind == "task"
+        (page.annotator, page.task.id): page.preferred(name)
+        for page in (pages if repeated else ())
+        if page.task.id in repeated and page.kind == "task" and name in page.answers
     }
-    repeats = [vote.winner == before[key] for vote, key in again if key in before]
+    repeats = [preferred == before[key] for key, preferred in again.items() if key in before]
     return dict(zip(_CHECKS, (int(sum(gold)), len(gold), sum(repeats), len(repeats)), strict=True))
 
 

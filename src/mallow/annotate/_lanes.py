@@ -18,7 +18,7 @@ Job = Callable[[Execute], Any]
 class Lane:
     """Runs functions of one kind, those that write or those that read, on a thread of their own.
 
-    While a transaction waits for the disk, others arrive; they share the next one. So an answer costs a fraction of a
+    While a transaction waits for the disk, others arrive. They share the next one. So an answer costs a fraction of a
     commit if many arrive at once, and none is acknowledged before the commit. If the database is locked, everybody who
     waits at that time is told so together, instead of one after another.
     """

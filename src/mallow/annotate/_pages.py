@@ -1,6 +1,6 @@
 """The pages that annotators see: how they come in, what they read first, the pairs, and the thanks at the end.
 
-Everything that is filled into a template is escaped; the style and the script are files of our own.
+Everything that is filled into a template is escaped. The style and the script are files of our own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import time
 from importlib import resources
 from typing import Any
 
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from mallow._visible import one_line
+from mallow.annotate._clock import now
 from mallow.annotate._database import Execute
 from mallow.annotate._lanes import Lane
 from mallow.annotate._settings import Settings
@@ -89,6 +91,7 @@ class AnnotatorPages:
         self._study, self._form = store.study, store.study.form
         self._most = store.study.per_annotator or len(store.study.tasks)
         self._tasks = {task.id: task for task in (*self._study.tasks, *self._study.gold)}
+        self._questions = functools.lru_cache(1000)(self._render_questions)  # the same for most pages
 
     async def home(self, request: Request) -> Response:
         """Where everybody arrives: sends annotators to their pair, and asks others for a name."""
@@ -99,7 +102,7 @@ class AnnotatorPages:
         if annotator is not None:
             if not annotator.ready:
                 return RedirectResponse("/instructions", 303)
-            current = await self._write(lambda execute: self._ledger.current(execute, annotator.id, time.time()))
+            current = await self._write(lambda execute: self._ledger.current(execute, annotator.id, now()))
             return _way_to(current)
         if not self._settings.open_link:
             text = "This study is by invitation. Please open the personal link that was sent to you."
@@ -158,9 +161,9 @@ class AnnotatorPages:
         trusted: bool,
         until: float = math.inf,
     ) -> Response:
-        join, now = self._ledger.join, time.time()
+        join, moment = self._ledger.join, now()
         id_ = await self._write(
-            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=now)
+            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=moment)
         )
         if id_ is None:
             text = (
@@ -181,7 +184,7 @@ class AnnotatorPages:
     async def start(self, request: Request) -> Response:
         """The annotator has read them."""
         annotator, _ = await self._visitors.posted(request)
-        await self._write(lambda execute: self._ledger.get_ready(execute, annotator, time.time()))
+        await self._write(lambda execute: self._ledger.get_ready(execute, annotator, now()))
         return RedirectResponse("/", 303)
 
     async def pair(self, request: Request) -> Response:
@@ -202,13 +205,13 @@ class AnnotatorPages:
             if view.assignment is None:
                 return RedirectResponse("/", 303)
             return self._show(view, view.assignment, answers, status=422, missing=missing)
-        ledger, now = self._ledger, time.time()
+        ledger, moment = self._ledger, now()
 
         def keep(execute: Execute) -> int | Finished | None:
             begin = max(shown, ledger.last_action(execute, annotator, place))
-            seconds = _visible_seconds(fields.get("seconds", ""), now - begin)
-            state = ledger.submit(execute, annotator, place, token, answers, seconds, now)
-            return None if state is None else ledger.current(execute, annotator, now)
+            seconds = _visible_seconds(fields.get("seconds", ""), moment - begin)
+            state = ledger.submit(execute, annotator, place, token, answers, seconds, moment)
+            return None if state is None else ledger.current(execute, annotator, moment)
 
         return _way_to(await self._write(keep))
 
@@ -220,11 +223,11 @@ class AnnotatorPages:
             raise FormError(422, "Please choose a reason for skipping the pair. Nothing was changed.")
         note = one_line(" ".join(fields.get("note", "").split()))[:_LONGEST_REASON]
         text = f"{reason}: {note}" if note else reason
-        ledger, place, now = self._ledger, request.path_params["place"], time.time()
+        ledger, place, moment = self._ledger, request.path_params["place"], now()
 
         def give_back(execute: Execute) -> int | Finished | None:
-            state = ledger.skip(execute, annotator, place, text, now)
-            return None if state is None else ledger.current(execute, annotator, now)
+            state = ledger.skip(execute, annotator, place, text, moment)
+            return None if state is None else ledger.current(execute, annotator, moment)
 
         return _way_to(await self._write(give_back))
 
@@ -249,7 +252,7 @@ class AnnotatorPages:
         ledger, id_ = self._ledger, annotator.id
         current, judged, last = await self._write(
             lambda execute: (
-                ledger.current(execute, id_, time.time()),
+                ledger.current(execute, id_, now()),
                 ledger.progress(execute, id_),
                 ledger.last_place(execute, id_),
             )
@@ -284,25 +287,29 @@ class AnnotatorPages:
             context=self._tasks[assignment.task].context,
             items=self._items(assignment),
             pictures=self._study.sample_kind == "image",
-            answers=answers,
+            questions=self._questions(tuple(answers.items()), missing),
             missing=missing,
             judged=view.judged,
             limit=self._most,
             csrf=self._visitors.csrf(annotator.id),
-            token=self._visitors.page_token(annotator.id, assignment.place, time.time(), secrets.token_hex(6)),
+            token=self._visitors.page_token(annotator.id, assignment.place, now(), secrets.token_hex(6)),
             reasons=_SKIP_REASONS,
             longest_reason=_LONGEST_REASON,
         )
 
+    def _render_questions(self, answers: tuple[tuple[str, int], ...], missing: tuple[str, ...]) -> Any:
+        template = _template("questions.html")
+        return Markup(template.render(form=self._form, answers=dict(answers), missing=missing))
+
     async def _view(self, request: Request) -> View:
         """Who asks for which pair; without writing, unless the time of the pair has to be renewed."""
-        id_, place, now = self._visitors.annotator_id(request), request.path_params["place"], time.time()
+        id_, place, moment = self._visitors.annotator_id(request), request.path_params["place"], now()
         if id_ is None:
             raise not_known()
         look_up = self._ledger.view
-        view = await self._read(lambda execute: look_up(execute, id_, place, now, keep=False))
+        view = await self._read(lambda execute: look_up(execute, id_, place, moment, keep=False))
         if view is not None and view.renew:
-            view = await self._write(lambda execute: look_up(execute, id_, place, now))
+            view = await self._write(lambda execute: look_up(execute, id_, place, moment))
         if view is None:
             raise not_known()
         return view

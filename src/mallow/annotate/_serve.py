@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import os
 import socket
@@ -89,7 +90,7 @@ def make_links(store: Store, base: str, people: Sequence[str] = (), *, days: flo
     expires = time.time() + 24 * 3600 * positive("days", days)
     names = [" ".join(name.split()) for name in people]
     if len(set(names)) < len(names) or "" in names:
-        raise InputError("`people` must be different names; a name occurs twice, or is empty.")
+        raise InputError("`people` must be different names, but a name occurs twice, or is empty.")
     personal = {name: f"{base}/join/{store.signer.personal_token(name, expires)}" for name in names}
     return Links(f"{base}/", f"{base}/owner/{store.owner_token}", personal)
 
@@ -129,7 +130,11 @@ def serve(
     with _listening(address) as listener:
         port = listener.getsockname()[1]
         ready(address.base(port), port, lambda: setattr(server, "should_exit", True))
-        server.run(sockets=[listener])
+        gc.freeze()  # the study and the packages stay: looking through them for garbage stops all answers for 80 ms
+        try:
+            server.run(sockets=[listener])
+        finally:
+            gc.unfreeze()
 
 
 def _raise_file_limit() -> int:

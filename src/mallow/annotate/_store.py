@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections import Counter
@@ -11,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mallow.annotate._database import Database, Execute, StorageError, open_database
+from mallow.annotate._queue import Given, Queue
 from mallow.annotate._tokens import Signer, new_secret
 from mallow.errors import InputError
 from mallow.human import Study
 
 T = TypeVar("T")
 _SCHEMA = "1"
-_MOST_FINISHED = 64  # tasks that are passed over at each choice; chosen: then the list is made again
-_APART = 5  # pairs between a pair and its repetition, so that the answer is not just remembered; chosen
 
 
 @dataclass(frozen=True)
@@ -69,104 +67,6 @@ class Finished:
     reason: str
 
 
-@dataclass(frozen=True)
-class Given:
-    """A pair that an annotator was given before: the task, its kind and the state of the assignment."""
-
-    task: str
-    kind: str
-    state: str
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The next pair."""
-
-    task: str
-    kind: str
-    swapped: bool
-
-
-class Queue:
-    """The tasks of a study in their order, and which of them comes next for whom."""
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        self._pair = {task.id: frozenset((task.left, task.right)) for task in study.tasks}
-        self._prompt = {task.id: task.prompt for task in study.tasks}
-        self._pairs = set(self._pair.values())
-        self._finished: set[str] = set()
-        self._waiting = [task.id for task in study.tasks]
-
-    def finish(self, task: str) -> None:
-        """Note that a task has all its votes, which it never loses again: it need not be looked at any more."""
-        self._finished.add(task)
-        if len(self._finished) > min(_MOST_FINISHED, len(self._waiting) // 4):
-            self._waiting = [id_ for id_ in self._waiting if id_ not in self._finished]
-            self._finished.clear()
-
-    def choose(self, annotator: str, history: Sequence[Given], is_full: Callable[[str], bool]) -> Choice | None:
-        """The next pair of an annotator; None if there is none.
-
-        Of the tasks with room that the annotator has not seen, the one whose pair of systems the annotator has judged
-        least often; then one whose prompt is new to the annotator; then the first in the order of the study.
-
-        Parameters
-        ----------
-        history : sequence of Given
-            In the order in which they were given.
-        is_full : function
-            Whether a task has, or is about to get, all its votes.
-        """
-        regular = self._regular(history, is_full)
-        if regular is None:
-            return None
-        study = self._study
-        judged = sum(given.state in ("done", "late") for given in history)
-        number = judged + 1  # of the pair to come
-        seen = {given.task for given in history if given.kind == "gold"}
-        if len(seen) < _turns(number, study.checks.gold_every, f"gold {annotator}"):
-            order = sorted((task.id for task in study.gold), key=lambda id_: _hash(f"{annotator} {id_}"))
-            unseen = [id_ for id_ in order if id_ not in seen]
-            if unseen:
-                return Choice(unseen[0], "gold", swapped=False)
-        again = {given.task for given in history if given.kind == "repeat"}
-        if len(again) < _turns(number, study.checks.repeat_every, f"repeat {annotator}"):
-            done = [given.task for given in history if given.kind == "task" and given.state == "done"]
-            old = [id_ for id_ in done[: max(0, len(done) - _APART)] if id_ not in again]
-            if old:
-                return Choice(old[_hash(f"{annotator} {number}") % len(old)], "repeat", swapped=True)
-        return Choice(regular, "task", swapped=False)
-
-    def _regular(self, history: Sequence[Given], is_full: Callable[[str], bool]) -> str | None:
-        seen = {given.task for given in history if given.kind == "task"}
-        counts = Counter(self._pair[id_] for id_ in seen)
-        prompts = {self._prompt[id_] for id_ in seen}
-        for level in sorted({counts[pair] for pair in self._pairs}):
-            second_best = None
-            for id_ in self._waiting:  # `finish` may replace the list, and leaves this one as it is
-                if counts[self._pair[id_]] != level or id_ in seen or id_ in self._finished or is_full(id_):
-                    continue
-                if self._prompt[id_] not in prompts:
-                    return id_
-                second_best = second_best or id_
-            if second_best is not None:
-                return second_best
-        return None
-
-
-def _turns(number: int, every: int, salt: str) -> int:
-    """How many checks are due up to the pair with this number: one in `every`, at places of each annotator's own."""
-    if not every:
-        return 0
-    first = 1 + _hash(salt) % every
-    return 0 if number < first else (number - first) // every + 1
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-
-
 def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
     """The store of a study in a database; one that holds the answers of another study is refused.
 
@@ -191,7 +91,7 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
     if missing:
         problem = f"is damaged: its setting `{missing[0]}` is missing. Restore a copy of the file."
     elif known["schema"] != _SCHEMA:
-        problem = f"is one of another version of mallow (schema {known['schema']}, not {_SCHEMA})."
+        problem = f"was made by a different version of mallow (schema {known['schema']}, not {_SCHEMA})."
     elif known["study"] != study.digest:
         problem = (
             f"holds the answers of another study ({known['study']}; this one is {study.digest}). Pass another "
@@ -240,7 +140,11 @@ class Ledger:
     def join(
         self, execute: Execute, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
     ) -> str | None:
-        """See `Store.join`."""
+        """The id of an annotator, new or known.
+
+        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
+        another `session` is refused (None), unless the caller trusts that it is the same person.
+        """
         rows = execute("SELECT id, session FROM annotators WHERE source = ? AND external = ?", (source, external))
         if rows:
             return rows[0][0] if trusted or rows[0][1] == session else None
@@ -252,16 +156,16 @@ class Ledger:
         return id_
 
     def annotator(self, execute: Execute, id_: str) -> Annotator | None:
-        """See `Store.annotator`."""
+        """An annotator by id."""
         rows = execute("SELECT name, source, ready FROM annotators WHERE id = ?", (id_,))
         return Annotator(id_, rows[0][0], rows[0][1], rows[0][2] is not None) if rows else None
 
     def get_ready(self, execute: Execute, annotator: str, now: float) -> None:
-        """See `Store.get_ready`."""
+        """Note that the annotator has seen the instructions."""
         execute("UPDATE annotators SET ready = ? WHERE id = ? AND ready IS NULL", (now, annotator))
 
     def current(self, execute: Execute, annotator: str, now: float) -> int | Finished:
-        """See `Store.current`."""
+        """The place of the pair to judge now, given out if there is none; or why there is none."""
         mine = "SELECT place, task, kind, state, expires FROM assignments WHERE annotator = ? ORDER BY place"
         rows = execute(mine, (annotator,))
         for place, task, kind, state, expires in rows:
@@ -319,7 +223,11 @@ class Ledger:
         seconds: float,
         now: float,
     ) -> str | None:
-        """See `Store.submit`."""
+        """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
+
+        When this returns, the answers are on disk. The same answers from the same page are kept once, however often
+        they are sent; other answers are a correction, and the latest count.
+        """
         row = self._find(execute, annotator, place)
         if row is None:
             return None
@@ -349,7 +257,7 @@ class Ledger:
         return max(moment or 0.0 for moment in moments)
 
     def skip(self, execute: Execute, annotator: str, place: int, reason: str, now: float) -> str | None:
-        """See `Store.skip`."""
+        """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
         row = self._find(execute, annotator, place)
         if row is None or row[3] != "open":
             return None if row is None else str(row[3])
@@ -365,7 +273,7 @@ class Ledger:
         return int(execute(states, (annotator,))[0][0])
 
     def last_place(self, execute: Execute, annotator: str) -> int | None:
-        """See `Store.last_place`."""
+        """The place of the last pair that the annotator judged or gave back."""
         query = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND state IN ('done', 'late', 'skipped')"
         place = execute(query, (annotator,))[0][0]
         return None if place is None else int(place)
@@ -415,7 +323,7 @@ class Ledger:
         return int(execute(counted, (task, besides, now))[0][0])
 
     def _keep(self, execute: Execute, annotator: str, place: int, pair: tuple[str, str, float], now: float) -> bool:
-        """Whether an open pair (task, kind, time of expiry) is still the annotator's; its time is then renewed."""
+        """Whether an open pair (task, kind, time of expiry) is still the annotator's. Its time is then renewed."""
         task, kind, expires = pair
         if kind == "task" and expires <= now and self._held(execute, task, now, annotator) >= self.study.votes:
             self._set_state(execute, annotator, place, "lost")
@@ -432,7 +340,7 @@ class Ledger:
 
 
 class Store:
-    """All reading and writing of a study that runs. Each method is one transaction."""
+    """The database of a study that runs: what is asked of its ledger together is one transaction, see `run`."""
 
     def __init__(self, database: Database, study: Study, signer: Signer, lease: float) -> None:
         self.study, self.signer = study, signer
@@ -441,7 +349,7 @@ class Store:
 
     @property
     def owner_token(self) -> str:
-        """The token of the owner's page; the same for as long as the database exists."""
+        """The token of the owner's page. The same for as long as the database exists."""
         return self.signer.mac("owner link", self.study.digest)
 
     def close(self) -> None:
@@ -457,50 +365,6 @@ class Store:
         update = "UPDATE settings SET value = ? WHERE name = 'open'"
         self._run(lambda execute: execute(update, ("yes" if wanted else "no",)))
 
-    def join(
-        self, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
-    ) -> str | None:
-        """The id of an annotator, new or known.
-
-        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
-        another `session` is refused (None), unless the caller trusts that it is the same person.
-        """
-        join = self.ledger.join
-        return self._run(
-            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=now)
-        )
-
-    def annotator(self, id_: str) -> Annotator | None:
-        """An annotator by id."""
-        return self._run(lambda execute: self.ledger.annotator(execute, id_), write=False)
-
-    def get_ready(self, annotator: str, now: float) -> None:
-        """Note that the annotator has seen the instructions."""
-        self._run(lambda execute: self.ledger.get_ready(execute, annotator, now))
-
-    def current(self, annotator: str, now: float) -> int | Finished:
-        """The place of the pair to judge now, given out if there is none; or why there is none."""
-        return self._run(lambda execute: self.ledger.current(execute, annotator, now))
-
-    def assignment(self, annotator: str, place: int, now: float) -> Assignment | None:
-        """A pair of the annotator's own; None if there is none, or if it went to somebody else."""
-        return self._run(lambda execute: self.ledger.assignment(execute, annotator, place, now))[0]
-
-    def submit(
-        self, annotator: str, place: int, page: str, answers: dict[str, int], seconds: float, now: float
-    ) -> str | None:
-        """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
-
-        When this returns, the answers are on disk. The same answers from the same page are kept once, however often
-        they are sent; other answers are a correction, and the latest count.
-        """
-        submit = self.ledger.submit
-        return self._run(lambda execute: submit(execute, annotator, place, page, answers, seconds, now))
-
-    def skip(self, annotator: str, place: int, reason: str, now: float) -> str | None:
-        """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
-        return self._run(lambda execute: self.ledger.skip(execute, annotator, place, reason, now))
-
     def dump(self) -> dict[str, list[dict[str, Any]]]:
         """All annotators, assignments and submissions, in the order in which they came."""
         tables = {
@@ -508,15 +372,13 @@ class Store:
             "assignments": ("annotator, place, task, kind, swapped, state, expires, reason", "annotator, place"),
             "submissions": ("annotator, place, number, page, answers, seconds, received", "annotator, place, number"),
         }
+
+        def read(execute: Execute, columns: str, order: str, table: str) -> list[dict[str, Any]]:
+            names, rows = columns.split(", "), execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
+            return [dict(zip(names, row, strict=True)) for row in rows]
+
         return self._run(
-            lambda execute: {
-                table: [
-                    dict(zip(columns.split(", "), row, strict=True))
-                    for row in execute(f"SELECT {columns} FROM {table} ORDER BY {order}")
-                ]
-                for table, (columns, order) in tables.items()
-            },
-            write=False,
+            lambda execute: {table: read(execute, *query, table) for table, query in tables.items()}, write=False
         )
 
     def run(self, jobs: Sequence[Callable[[Execute], Any]], *, write: bool = True) -> list[Any]:

@@ -19,7 +19,7 @@ def new_secret() -> str:
 
 @dataclass(frozen=True)
 class Signer:
-    """Signs texts with a secret key; a signature for one purpose is worth nothing for another.
+    """Signs texts with a secret key. A signature for one purpose is worth nothing for another.
 
     Examples
     --------

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import parse_qsl, urlsplit
 
-import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -132,7 +132,7 @@ async def read_form_fields(request: Request, limits: Limits) -> dict[str, str]:
         raise FormError(415, "A form was expected.")
     body = bytearray()
     try:
-        with anyio.fail_after(limits.seconds):
+        async with asyncio.timeout(limits.seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limits.body:
@@ -215,7 +215,7 @@ class Visitors:
         return None if id_ is None else await self._read(lambda execute: self._ledger.annotator(execute, id_))
 
     async def known(self, request: Request) -> Annotator:
-        """The annotator who sent a request; others are told to come in first."""
+        """The annotator who sent a request. Others are told to come in first."""
         annotator = await self.annotator(request)
         if annotator is None:
             raise not_known()

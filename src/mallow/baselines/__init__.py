@@ -27,7 +27,7 @@ the amount of text: compare equal numbers of texts of equal length.
 A text is a str or a sequence of hashable tokens, such as a model's token ids. `tokenize` determines how a str is split
 into tokens, and values for different choices cannot be compared:
 
-    "whitespace"   ``text.split()``: "cat" and "cat." differ. Used with contrastive search; the default
+    "whitespace"   ``text.split()``: "cat" and "cat." differ. Used with contrastive search. The default
     "regex"        words in lower case and single punctuation marks: `mallow.models.words`
     a callable     from a text to a list of tokens, such as the ``encode`` of a model. The paper uses GPT-2's tokens:
                    ``mallow.models.TokenFile(folder)`` with its vocab.json and merges.txt (command line: --tokenizer)

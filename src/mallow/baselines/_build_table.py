@@ -64,7 +64,7 @@ def table(
     All of them are available for texts; for images and features there are no text statistics. Transport costs and their
     frontiers need POT; without it they are left out, and a caveat says so. Most values depend on the number of samples:
     use the same number for all systems. Functions of two arrays of features that installed packages offer as entry
-    points of the group ``mallow.metrics`` are rows too; the attribute `ideal` of a function is its value for equal
+    points of the group ``mallow.metrics`` are rows too. The attribute `ideal` of a function is its value for equal
     distributions, 0 without one.
 
     Parameters
@@ -89,7 +89,7 @@ def table(
         The seed of the clusterings, as in `mallow.score`, which gives the same MAUVE*.
     rows : "all", "main" or "all with noise"
         "main": eight measures, each with a 95% interval of the noise of sampling, by leaving out groups of units in
-        turn; the closest system is marked only where its lead is larger than that noise. "all with noise": the others
+        turn. The closest system is marked only where its lead is larger than that noise. "all with noise": the others
         too, which have no interval and no mark.
 
     Examples
@@ -211,7 +211,7 @@ def _measure_plugin(name: str, metric: Callable[..., float], x: Features, y: Fea
 def _run(
     tasks: Sequence[_Task], wanted: Sequence[str] | None
 ) -> tuple[tuple[Row, ...], dict[str, dict[str, float]], list[Caveat]]:
-    """Rows in the order of the tasks, the values of each system, and the caveats; all measures if `wanted` is None."""
+    """Rows in the order of the tasks, the values of each system, and the caveats. All measures if `wanted` is None."""
     plugins = {name: find_plugin("metrics", name) for name in plugin_names("metrics")}
     ideals = IDEALS | {name: float(getattr(metric, "ideal", 0.0)) for name, metric in plugins.items()}
     groups: dict[str, str] = {}  # measure → group
@@ -248,7 +248,7 @@ def _once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
 def moments_table(
     reference: Moments, systems: Mapping[str, Any], embedder: AnyEmbedder | str | None, seed: int
 ) -> Table:
-    """The Fréchet distance and FD∞ of each system; the rest of the table needs the samples of the reference."""
+    """The Fréchet distance and FD∞ of each system. The rest of the table needs the samples of the reference."""
     sets = embed_all(systems, embedder)
     used = next(iter(sets.values())).embedder
     if None not in (used, reference.embedder) and used != reference.embedder:

@@ -64,7 +64,7 @@ def make_corpus(texts: Sequence[Text], tokenize: Tokenize) -> Corpus:
             raise InputError(f"`texts` must have hashable tokens, such as str or int; in text {i}: {error}.") from None
         lengths.append(len(words))
     if not tokens:
-        raise InputError(f"`texts` must have tokens; all {len(lengths)} texts are empty.")
+        raise InputError(f"`texts` must have tokens, but all {len(lengths)} texts are empty.")
     return Corpus(np.array(tokens, np.int64), np.array(lengths, np.int64))
 
 
@@ -87,7 +87,7 @@ class NGrams:
     ----------
     n : int
     gram, text, count : int64 arrays of one length
-        The n-gram, numbered from 0; the text; how often it occurs there.
+        The n-gram, numbered from 0. The text; how often it occurs there.
     totals : int64 array (texts,)
         The number of all n-grams of each text.
     """
@@ -121,7 +121,7 @@ def count_ngrams(corpus: Corpus, order: int) -> list[NGrams]:
 def require_ngrams(ngrams: NGrams) -> NGrams:
     """The n-grams, if there is at least one."""
     if len(ngrams.gram) == 0:
-        raise InputError(f"`texts` must include a text of at least {ngrams.n} tokens; there is no {ngrams.n}-gram.")
+        raise InputError(f"`texts` must include a text of at least {ngrams.n} tokens, but there is no {ngrams.n}-gram.")
     return ngrams
 
 

@@ -160,7 +160,7 @@ class TunedDiscriminator:
     revision : str or None
         As in `mallow.embed.LanguageModel`.
     rounds : int
-        Passes over the training texts; the round with the least loss on a part held out from training is kept.
+        Passes over the training texts. The round with the least loss on a part held out from training is kept.
     rate : float
         Of AdamW.
     batch : int
@@ -195,7 +195,7 @@ def tuned_discriminator_accuracy(
     """The held-out accuracy of a language model that is fine-tuned to tell generated texts from human ones.
 
     1 = fully separable, 0.5 = indistinguishable: the smaller, the better. The frozen discriminator,
-    `discriminator_accuracy`, sees features only; this one learns its own, and so sees more (paper: baseline metrics,
+    `discriminator_accuracy`, sees features only. This one learns its own, and so sees more (paper: baseline metrics,
     where a classifier is trained on the texts of each system). A quarter of the texts is held out for the test. Equal
     texts are on one side of the split. The accuracy is the mean of those of both sides. It is a lower bound of what can
     be told apart: a larger model, or more texts, may tell more. Needs torch and transformers.
@@ -269,7 +269,7 @@ class _Judge:
         options: TunedDiscriminator,
         rng: np.random.Generator,
     ) -> None:
-        """All rounds; the weights of the best one are kept."""
+        """All rounds. The weights of the best one are kept."""
         torch = self.torch
         groups = [{"params": self.network.parameters()}, {"params": [self.weight, self.bias], "lr": 20 * options.rate}]
         optimiser = torch.optim.AdamW(groups, lr=options.rate)

@@ -62,7 +62,7 @@ class Moments:
 
     @classmethod
     def of(cls, points: Any) -> Moments:
-        """The moments of points (n, d); a single row is allowed, since it may be the last part of a stream."""
+        """The moments of points (n, d). A single row is allowed, since it may be the last part of a stream."""
         return _moments(check_chunk(points))
 
     def merge(self, other: Moments) -> Moments:
@@ -90,7 +90,7 @@ def frechet_distance(reference: Any, model: Any) -> WithCaveats[float]:
     """The Fréchet distance ‖μ − μ′‖² + tr(Σ + Σ′ − 2(ΣΣ′)^½) of the Gaussians with the moments of both samples.
 
     This is the *square* of their 2-Wasserstein distance, as usual (paper: optimal transport, Fréchet; Heusel et al.
-    2017), with the unbiased covariances. 0 = the same mean and covariance; there is no upper limit, and the distance
+    2017), with the unbiased covariances. 0 = the same mean and covariance. There is no upper limit, and the distance
     grows with the square of the unit of the features.
 
     tr (ΣΣ′)^½ is computed as the sum of the singular values of A A′ᵀ, where Σ = AᵀA. It is therefore a real number for
@@ -132,7 +132,7 @@ def _sample_or_moments(name: str, sample: Any) -> Moments | Features:
 
 
 def _check_sizes(x: Moments | Features, y: Moments | Features) -> tuple[Caveat, ...]:
-    """Refuse samples that are too small or of different widths; a caveat if they are few for their width."""
+    """Refuse samples that are too small or of different widths. A caveat if they are few for their width."""
     sizes = [side.n if isinstance(side, Moments) else len(side) for side in (x, y)]
     widths = [len(side.mean) if isinstance(side, Moments) else side.shape[1] for side in (x, y)]
     for name, size in zip(("reference", "model"), sizes, strict=True):
@@ -147,7 +147,7 @@ def _check_sizes(x: Moments | Features, y: Moments | Features) -> tuple[Caveat, 
         return ()
     text = (
         f"{min(sizes)} samples of {widths[0]} features have a singular covariance: the Fréchet distance is much larger "
-        "than that of the distributions. Only compare samples of the same size, or use more samples."
+        "than the distance of the distributions. Only compare samples of the same size, or use more samples."
     )
     return (Caveat("singular covariance", text, values={"samples": min(sizes), "width": widths[0]}),)
 
@@ -196,7 +196,7 @@ def frechet_limit(
     The distance of n samples is larger than that of the distributions by about a constant times 1/n. So it is computed
     for several n, and a straight line in 1/n gives its value at 1/n = 0. If the reference is given as `Moments`, as
     published, only the samples of the model are varied, and the bias of the reference remains; if it is given as
-    samples, both sides are. 0 = equal. The value may be slightly negative for equal distributions; it is not clipped.
+    samples, both sides are. 0 = equal. The value may be slightly negative for equal distributions. It is not clipped.
 
     Known failure: with fewer samples than features the distance does not follow a line, and an `EstimateWarning` says
     so.
@@ -271,9 +271,9 @@ def load_statistics(name: str) -> Moments:
     """
     path = find_statistics(name)
     if path is None:
-        known = sorted(file.stem for file in _folder().glob("*.npz")) if _folder().is_dir() else []
-        listed = f"those that are saved: {', '.join(known)}" if known else "none are saved"
-        raise InputError(f"there are no statistics {name!r}; {listed}.{did_you_mean(name, known)}")
+        names = sorted(file.stem for file in _folder().glob("*.npz")) if _folder().is_dir() else []
+        listed = f"those that are saved: {', '.join(names)}" if names else "none are saved"
+        raise InputError(f"there are no statistics {name!r}; {listed}.{did_you_mean(name, names)}")
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             wanted = [key for key in ("mu", "sigma", "n", "embedder") if key in arrays]

@@ -35,7 +35,7 @@ from mallow.theory.transport import (
 Outcome = tuple[dict[str, float], list[Caveat]]
 """Values by name of the measure, and caveats about them."""
 Runs = Callable[[], Sequence[Masses]]
-"""Returns the masses of MAUVE* for every repeat; they are computed at the first call."""
+"""Returns the masses of MAUVE* for every repeat. They are computed at the first call."""
 
 _TITLES = {"CHI2": "χ²", "HELLINGER2": "Hellinger²", "LE_CAM": "Le Cam"}
 _SIZES = 6  # sample sizes for FD∞ in a table; chosen: the published 15 take longer than everything else together
@@ -75,7 +75,7 @@ IDEALS = {
 
 
 def measure_texts(texts: Sequence[str], tokenize: Tokenize, scorer: NextToken | None) -> Outcome:
-    """Text statistics of one set of texts; the perplexity too if there is a scorer."""
+    """Text statistics of one set of texts. The perplexity too if there is a scorer."""
     statistics = text_statistics.quiet(texts, tokenize=tokenize)
     values = {
         "Zipf coefficient": statistics.zipf_coefficient,

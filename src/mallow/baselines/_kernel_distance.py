@@ -37,7 +37,7 @@ def kernel_distance(reference: Any, model: Any) -> float:
         Σ_{i≠j} κ(x_i, x_j) / n(n − 1)  +  Σ_{i≠j} κ(y_i, y_j) / m(m − 1)  −  2 Σ_{i,j} κ(x_i, y_j) / nm.
 
     If the distributions are the same, its mean over samples of any size is 0, so that it is negative about half of the
-    time; it is not clipped at 0. There is no upper limit. The kernel sees differences in the first three moments, and
+    time. It is not clipped at 0. There is no upper limit. The kernel sees differences in the first three moments, and
     it depends on the origin: shifting all features together changes the distance. Constant samples are allowed.
 
     All pairs are used, which is less noisy than the mean over subsets in the literature; for that see

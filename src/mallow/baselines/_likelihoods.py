@@ -173,7 +173,7 @@ def language_modelling(
     rules : sequence of Rule
         The decoder: ``()`` for ancestral sampling, ``(Nucleus(0.95),)``, ``(TopK(1),)`` for greedy.
     epsilon : float
-        Above 0. The paper does not print its ε; its four greedy rows agree with 1e-5 and |V| = 50,257 and with nothing
+        Above 0. The paper does not print its ε. Its four greedy rows agree with 1e-5 and |V| = 50,257 and with nothing
         else.
     prefixes :
         Tokens that come before, as in `mallow.generate.token_log_probs`.
@@ -230,7 +230,7 @@ class Likelihoods(Result):
     human : LanguageModelling
         Human texts under the model with its decoder: SP, JS and ε-perplexity (paper: tab:mauve:expt:webtext-app-LM).
     generation_perplexity : dict
-        Perplexity of the "human" and of the "generated" texts under the surrogate (paper: Gen. PPL.); the closer, the
+        Perplexity of the "human" and of the "generated" texts under the surrogate (paper: Gen. PPL.). The closer, the
         better.
     frontier : Frontier or None
         Direct estimate of the frontier from both models (paper: sec:direct-est). None without a surrogate.

@@ -75,7 +75,7 @@ def thread_count() -> int:
 
 
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """A generator is used as it is; an integer or None seeds a new one."""
+    """A generator is used as it is. An integer or None seeds a new one."""
     return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(seed_from(rng))
 
 

@@ -32,7 +32,7 @@ class PrecisionRecall:
     recall : float
         Share of reference points within the manifold of the model, from 0 to 1: does the output cover the real data?
     density : float
-        Mean number of reference balls that contain a model point, divided by `neighbors`. At least 0; the expected
+        Mean number of reference balls that contain a model point, divided by `neighbors`. At least 0. The expected
         value is 1 if the distributions are the same, and larger if the model prefers crowded regions.
     coverage : float
         Share of reference balls that contain a model point, from 0 to 1. If the distributions are the same and n = m is
@@ -52,7 +52,7 @@ def precision_recall(reference: Any, model: Any, *, neighbors: int = 5) -> Preci
     """Generative precision and recall (paper: sec:expt-kynka-pr), with density and coverage.
 
     Around every point z of a sample Z there is a ball that reaches to the k-th nearest neighbour of z in Z. The point
-    itself does not count as a neighbour; its duplicates do, at distance 0. The union of the balls is the manifold of Z.
+    itself does not count as a neighbour. Its duplicates do, at distance 0. The union of the balls is the manifold of Z.
     A point is within it if its distance to some z is **at most** (≤) the radius, as in the paper and in Kynkäänniemi et
     al. (2019). Density and coverage (Naeem et al. 2020) use the same balls of the reference, also with ≤. Code that
     uses < (prdc 0.2) differs where distances are tied, as they are for duplicates: if every reference point occurs k +
@@ -223,7 +223,7 @@ class Cloud:
         """Bounds (g,) whose sum over two points bounds the error of their approximate squared distance.
 
         A product of d terms is off by at most d/2 units of rounding times |u||v| ≤ (|u|² + |v|²)/2, in any order of
-        summation; all other rounding, also that of the points, adds a few units. `tiny` covers products that underflow.
+        summation. All other rounding, also that of the points, adds a few units. `tiny` covers products that underflow.
         """
         info = np.finfo(dtype)
         return ((len(self.centre) + 32) * (float(info.eps) / 2 * self.norms + float(info.tiny))).astype(dtype)

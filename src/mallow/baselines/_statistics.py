@@ -76,7 +76,7 @@ class TextStatistics:
         return {name: getattr(self, name) for name in names}
 
     def gap(self, reference: TextStatistics) -> dict[str, float]:
-        """|T(Q) − T(P)| of each statistic T, where 0 is best; both sides must have been tokenised in the same way.
+        """|T(Q) − T(P)| of each statistic T, where 0 is best. Both sides must have been tokenised in the same way.
 
         Examples
         --------
@@ -158,7 +158,7 @@ def zipf_coefficient(texts: Sequence[Text], *, ranks: int = RANKS, tokenize: Tok
         With at least two different tokens; otherwise there is no line.
     ranks : int
         How many of the most frequent tokens are used, at least 2. The default of 5,000 is that of the code of Holtzman
-        et al. (2020), which the paper uses; the coefficient depends on it, because the rarest tokens, all of frequency
+        et al. (2020), which the paper uses. The coefficient depends on it, because the rarest tokens, all of frequency
         1, flatten the line.
     tokenize : "whitespace", "regex" or callable
         See `mallow.baselines`.

@@ -107,7 +107,7 @@ class Table(Result):
     def _legend(self) -> list[str]:
         if not self.noise:
             return ["* closest to the reference"]
-        return ["± 95 % interval of the noise of sampling", "* closest to the reference, by more than that noise"]
+        return ["± 95% interval of the noise of sampling", "* closest to the reference, by more than that noise"]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the rank of every system by every measure, 1 being closest to the reference; returns the axes."""
@@ -123,7 +123,7 @@ class Table(Result):
         return {"closest": {row.name: list(self.closest(row.name)) for row in self.rows}}
 
     def _table(self) -> TableData:
-        """One row per measure, one column per system; the values closest to the reference are marked."""
+        """One row per measure, one column per system. The values closest to the reference are marked."""
         systems = list(self.values)
         cells, marked, breaks = [], set(), {0}
         for number, row in enumerate(self.rows):
@@ -157,7 +157,7 @@ class Table(Result):
         ]
 
     def _noise_record(self, system: str, name: str) -> dict[str, float]:
-        """The half-width of the interval of a value; nothing where no noise was asked for."""
+        """The half-width of the interval of a value. Nothing where no noise was asked for."""
         return {"half_width": self.noise.get(system, {}).get(name, (math.nan, math.nan))[0]} if self.noise else {}
 
 

@@ -42,12 +42,12 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
     embedded are checked as what they are: texts with features as texts.
 
     A difference is reported if it is larger than what another draw of samples would explain (4 standard errors; samples
-    with the same id or prompt count as one) and large enough to matter: 10 % in length, 10 percentage points in a
+    with the same id or prompt count as one) and large enough to matter: 10% in length, 10 percentage points in a
     share, one percentage point in copies. Copies that are as frequent as duplicates within the reference are not
     reported.
 
     What cannot be told apart: texts cut after a number of tokens have no common length in words and are recognised only
-    by ends without punctuation; a model that writes shorter texts by itself looks like one whose texts were cut. The
+    by ends without punctuation. A model that writes shorter texts by itself looks like one whose texts were cut. The
     numbers in each caveat let the reader judge.
 
     Parameters
@@ -77,7 +77,7 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
     >>> human = [f"Sentence {i}" + " goes on and on" * (i % 9) + "." for i in range(200)]
     >>> for caveat in find_confounds(human[:100], {"model": [" " + text for text in human[100:]]}):
     ...     print(caveat)
-    model: 100.0 % of the texts begin with white space (reference: 0.0 %). Strip the texts on both sides, or on neither.
+    model: 100.0% of the texts begin with white space (reference: 0.0%). Strip the texts on both sides, or on neither.
     """
     if not isinstance(systems, Mapping) or not systems or "" in systems:
         raise InputError(

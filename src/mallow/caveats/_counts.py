@@ -68,9 +68,9 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> percent(0.024)
-    '2.4 %'
+    '2.4%'
     """
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def share_caveat(
@@ -169,7 +169,7 @@ def _duplicate_caveats(name: str, samples: SampleKeys, noun: str) -> Iterator[Ca
     key, most = samples.counts.most_common(1)[0]
     yield Caveat(
         "duplicates",
-        f"{repeats} of {n} {noun} ({percent(repeats / n)}) are duplicates; the most frequent one occurs {most} times "
+        f"{repeats} of {n} {noun} ({percent(repeats / n)}) are duplicates. The most frequent one occurs {most} times "
         f"({samples.example(key)}). Keep one copy of each, unless the source itself repeats as often.",
         name,
         {"repeats": repeats, "n": n, "share": repeats / n, "most": most},

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mallow.caveats._counts import STANDARD_ERRORS, count_independent
 from mallow.errors import Caveat, InputError
-from mallow.estimate import Codebook, Quantize, Reduction
+from mallow.estimate import Codebook, Quantize, Reduction, automatic_bins, published_bins
 from mallow.evidence import Evidence, Measure
 from mallow.results import at_most
 from mallow.samples import Samples
@@ -33,7 +33,7 @@ _SAMPLES_PER_LENGTH_BIN = 100  # chosen: a fifth of the bins that the score itse
 _LEAST_LENGTH_RATIO = 0.05  # of the logarithm; chosen: lengths that differ by less are counted as equal
 _SAME_AS_ITSELF = 0.02  # chosen: how far below the self-score a score still is as good as a perfect one
 _ROWS = 1024  # converted to double precision together; chosen: they stay in the cache
-_SIGNIFICANT = 0.01  # chosen: a caveat needs more than the usual 5 %
+_SIGNIFICANT = 0.01  # chosen: a caveat needs more than the usual 5%
 _EMPTY_BINS = 0.2  # share of bins with samples of one side only; chosen: random halves of real text stay well below
 _BINS_PER_SAMPLE = 0.2  # chosen: twice the published n/10
 # A bin that holds more than both of these is not a matter of chance. Measured, 10 to 100 bins: at most 3.6/bins in real
@@ -58,7 +58,7 @@ def refuse_without_answer(measure: Measure, sides: Iterable[NDArray[Any]]) -> No
     ):
         raise InputError(
             f"all {total} rows of features are the same, so that nothing can be said about the samples: any score "
-            "would be 1, whatever they contain. Use another embedder, or check how the features were made."
+            "would be 1, whatever they contain. Use a different embedder, or check how the features were made."
         )
     if not ignores_lengths(measure):
         return
@@ -124,6 +124,7 @@ def check_estimate(
     """
     return [
         *bin_caveats(partition),
+        *_automatic_bins_caveats(measure, partition),
         *_direction_caveats(reduction),
         *_normalisation_caveats(measure, reference, model, mauve),
     ]
@@ -146,7 +147,7 @@ def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: fl
     text = (
         f"the published score does not see the gap: {mauve:.3f} is about what a perfect model gets "
         f"({self_score:.3f}), but the held-out evidence shows that MAUVE is at most {at_most(limit)}. Judge by the "
-        "evidence; an embedder that knows more about such samples, or more of them in more bins, may show the gap in "
+        "evidence. An embedder that knows more about such samples, or more of them in more bins, may show the gap in "
         "the score too."
     )
     values = {"mauve": mauve, "self_score": self_score, "p_value": p_value, "limit": limit}
@@ -166,8 +167,8 @@ def _direction_caveats(reduction: Reduction | None) -> Iterator[Caveat]:
         yield Caveat(
             "few directions",
             f"{directions} of {width} hold{'s' if count == 1 else ''} {share:.0%} of the variance of the features, "
-            "and the bins see little else. Standardise the columns of all samples together, or use another embedder, "
-            "layer or pooling.",
+            "and the bins see little else. Standardise the columns of all samples together, or use a different "
+            "embedder, layer or pooling.",
             values={"directions": count, "share": share, "width": width},
         )
 
@@ -205,9 +206,9 @@ def _normalisation_caveats(measure: Measure, reference: Samples, model: Samples,
         length, length_reference = float(np.median(lengths[1])), float(np.median(lengths[0]))
         yield Caveat(
             "length normalisation",
-            "the measure scales every row to length 1, and that hides a gap: by the lengths of the rows alone (median "
-            f"{length:.4g}, reference: {length_reference:.4g}) the score would be {alone:.3f}, not {mauve:.3f}. If the "
-            f"lengths mean something, {remedy}; certificate and p-value use the rows as they are.",
+            "the measure scales every row to length 1, and that hides a gap: judged only by the lengths of the rows "
+            f"(median {length:.4g}, reference: {length_reference:.4g}) the score would be {alone:.3f}, not "
+            f"{mauve:.3f}. If the lengths mean something, {remedy}; certificate and p-value use the rows as they are.",
             values={"length": length, "length_reference": length_reference, "mauve_of_lengths": alone, "mauve": mauve},
         )
 
@@ -267,6 +268,24 @@ def bin_caveats(partition: Partition | None) -> list[Caveat]:
     return [*caveats, *_largest_bin_caveats(partition)]
 
 
+def _automatic_bins_caveats(measure: Measure, partition: Partition | None) -> Iterator[Caveat]:
+    """A caveat if the automatic number of bins is not the published one: there are more than 5,000 samples."""
+    estimator = measure.estimator
+    if partition is None or not isinstance(estimator, Quantize) or estimator.bins != "auto":
+        return
+    size = min(len(partition.p_labels), len(partition.q_labels))
+    bins, published = automatic_bins(size), published_bins(size)
+    if bins == published or isinstance(estimator.codebook, Codebook):
+        return
+    yield Caveat(
+        "automatic bins",
+        f"the published score uses {bins:,} bins for {size:,} samples; mauve-text would use a tenth, {published:,}. "
+        "Beyond 5,000 samples the automatic number grows with the cube root. Scores with different numbers of bins "
+        f"cannot be compared: for that of mauve-text pass `Quantize(bins={published})` (--bins {published}).",
+        values={"bins": bins, "samples": size, "published": published},
+    )
+
+
 def _largest_bin_caveats(partition: Partition) -> list[Caveat]:
     """A caveat if one bin holds most samples of both sides: a gap between the samples in it goes unnoticed."""
     p, q = partition.p_counts / len(partition.p_labels), partition.q_counts / len(partition.q_labels)
@@ -278,12 +297,12 @@ def _largest_bin_caveats(partition: Partition) -> list[Caveat]:
     text = (
         f"one of the {partition.bins} bins holds {share_p:.0%} of the reference samples and {share_q:.0%} of the "
         "model's, and differences within a bin do not count. Either most samples have nearly the same features, or "
-        "outliers take up the other bins. Use another embedder, or remove the outliers on both sides."
+        "outliers take up the other bins. Use a different embedder, or remove the outliers on both sides."
     )
     if alone:
         text = (
             "all samples fall into one bin, because all have the same features: the score is 1 whatever they contain. "
-            "Use another embedder."
+            "Use a different embedder."
         )
     return [Caveat("one bin", text, values={"share": share_q, "share_reference": share_p, "bins": partition.bins})]
 

@@ -156,7 +156,7 @@ def _count_images(samples: Samples, shared_sizes: set[int], pillow: Any) -> _Fil
 
 
 def _inspect_file(path: Path, shared_sizes: set[int], pillow: Any) -> tuple[Hashable, _ImageHeader]:
-    """A key that equal files share, and the header; the file is opened once at most.
+    """A key that equal files share, and the header. The file is opened once at most.
 
     A file whose size no other file has cannot be a copy: its size is the key.
     """

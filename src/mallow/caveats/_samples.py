@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mallow.caveats._confounds import find_confounds
 from mallow.caveats._counts import count_independent
-from mallow.embed import UNMATCHED
+from mallow.caveats._prompts import prompt_caveats
 from mallow.errors import Caveat
 from mallow.models import words
 from mallow.samples import Samples
@@ -25,7 +25,7 @@ _TOKENS = 256  # paper: sec:best-practices, in tokens of GPT-2
 _TOKENS_PER_WORD = 1.11  # measured: of GPT-2, per word or mark of `words`; 1.10 to 1.13 in 12 sets of English texts
 _MARGIN = 0.9  # chosen: the number of tokens is an estimate, and texts cut at 256 tokens are not to blame
 _COUNTED = 31  # texts around the median length whose words are counted; chosen: words of all texts would take seconds
-_SAME_FEATURES = 0.05  # share of samples; measured: 1 % where MiniLM cuts texts that begin alike (Reuters)
+_SAME_FEATURES = 0.05  # share of samples; measured: 1% where MiniLM cuts texts that begin alike (Reuters)
 _LEAST_SPREAD = 1e-3  # of the length of features; half precision rounds by 5e-4. Measured: from 0.13 in real text
 _UNEVEN = 0.1  # share of prompts with another number of samples than most; chosen: most files miss a few samples
 _ROWS = 4096  # rows that are converted to double precision together
@@ -69,7 +69,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
         doubts += _short_text_caveats(own_reference, samples, name)
         doubts += _feature_caveats(own_reference, samples, name, doubts)
         doubts += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
-        doubts += _unmatched_prompt_caveats(own_reference, samples, name)
+        doubts += prompt_caveats(own_reference, samples, name)
         doubts += _row_order_caveats(own_reference, samples, name)
         caveats[name] = doubts
     return caveats
@@ -95,9 +95,9 @@ def _short_text_caveats(reference: Samples, samples: Samples, name: str) -> Iter
         if tokens < _MARGIN * _TOKENS:
             yield Caveat(
                 "short texts",
-                f"the median text has {count:.0f} words and punctuation marks, about {tokens:.0f} tokens. The paper "
-                f"advises at least {_TOKENS}, because differences between shorter texts may go unnoticed. Use longer "
-                "texts, or compare this score only with scores of texts as short as these.",
+                f"the texts are short, about {tokens:.0f} tokens. The paper advises at least {_TOKENS}, because "
+                "differences between shorter texts may go unnoticed. Use longer texts, or compare this score only with "
+                "scores of texts as short as these.",
                 system,
                 {"words": count, "tokens": tokens},
             )
@@ -129,7 +129,7 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
                 "same features",
                 f"{items} different {side.kind}s have only {distinct} different rows of features: the embedder cannot "
                 "tell the others apart, and neither can a score. It may cut them, or not know their language. See "
-                "what it notices with `mallow audit`, or use another embedder.",
+                "what it notices with `mallow audit`, or use a different embedder.",
                 system,
                 {"distinct": distinct, "items": items, "n": len(side)},
             )
@@ -141,7 +141,8 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
         yield Caveat(
             "same features",
             f"the features of all {reference.kind}s are nearly the same: they differ by {spread:.1e} of their length, "
-            "so that rounding errors decide the score. Use another embedder, or another layer or pooling of this one.",
+            "so that rounding errors decide the score. Use a different embedder, or a different layer or pooling of "
+            "this one.",
             name,
             {"spread": spread},
         )
@@ -188,25 +189,6 @@ def _generation_caveats(samples: Samples, name: str) -> Iterator[Caveat]:
             "For a surer result use more prompts; more samples per prompt help little."
         )
         yield Caveat("generations", text, name, values)
-
-
-def _unmatched_prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
-    """A caveat about prompts of one side that the other lacks, if the two have some in common."""
-    if reference.kind in ("image", "audio"):  # the ids are file names, which may be alike by accident
-        return
-    names, reference_names = set(samples.unit_names or ()), set(reference.unit_names or ())
-    alone, missing = len(names - reference_names), len(reference_names - names)
-    if names.isdisjoint(reference_names) or max(alone / len(names), missing / len(reference_names)) <= UNMATCHED:
-        return
-    alone_seen = " Evidence looks at the texts without their prompts." if reference.prompts and samples.prompts else ""
-    yield Caveat(
-        "unmatched prompts",
-        f"{alone} of the {len(names)} prompts (ids) are not in the reference, and {missing} of the "
-        f"{len(reference_names)} in the reference are missing here, so that the two may differ in topic.{alone_seen} "
-        "Keep the same prompts on both sides; a limit (limit, --limit) does so only if both list them in one order.",
-        name,
-        {"alone": alone, "missing": missing, "prompts": len(names), "prompts_reference": len(reference_names)},
-    )
 
 
 def _row_order_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:

@@ -207,7 +207,7 @@ def _length_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> It
             }
             yield Caveat(
                 "length",
-                f"the median text is {middle:.0f} {unit} long (reference: {middle_r:.0f}), and 80 % of the texts are "
+                f"the median text is {middle:.0f} {unit} long (reference: {middle_r:.0f}), and 80% of the texts are "
                 f"{low:.0f} to {high:.0f} {unit} long (reference: {low_r:.0f} to {high_r:.0f}). Cut both sides to the "
                 "same length; otherwise the score measures length too.",
                 name,
@@ -254,6 +254,7 @@ def _character_caveats(name: str, model: _TextCounts, reference: _TextCounts) ->
             continue
         share, share_other = missing[0][1:]
         shown = " ".join(_visible(character) for character, _, _ in missing[:_CHARACTERS_SHOWN])
+        shown = shown.replace("\ufffd", "U+FFFD (for bytes that could not be read)")
         if len(missing) == 1:
             subject = f"the character {shown} occurs"
         else:
@@ -271,7 +272,7 @@ def _character_caveats(name: str, model: _TextCounts, reference: _TextCounts) ->
 
 
 def _missing_characters(common: _TextCounts, other: _TextCounts) -> list[tuple[str, float, float]]:
-    """Characters that are common on one side and almost missing on the other, with both shares; the commonest first."""
+    """Characters that are common on one side and almost missing on the other, with both shares. The commonest first."""
     missing = []
     for character, count in common.characters.items():
         share, share_other = count / common.n, other.characters[character] / other.n
@@ -298,14 +299,14 @@ def _kept_prompt_caveats(name: str, samples: Samples, reference: Samples) -> Ite
     prompts = samples.prompts or reference.prompts
     if prompts is None:
         return
-    shares = _share_with_prompt(samples, prompts), _share_with_prompt(reference, prompts)
+    shares = share_with_prompt(samples, prompts), share_with_prompt(reference, prompts)
     if shares_differ(*shares, count_independent(samples), count_independent(reference)):
         advice = "Remove the prompts on both sides, or keep them on both."
         sizes = len(samples), len(reference)
         yield share_caveat("prompt", name, "texts begin with their prompt", advice, shares, sizes)
 
 
-def _share_with_prompt(samples: Samples, prompts_of_others: Sequence[str]) -> float:
+def share_with_prompt(samples: Samples, prompts_of_others: Sequence[str] = ()) -> float:
     """The share of texts that begin with their own prompt or, where they have none, with one of the other side."""
     texts = [text.strip() for text in samples.require_texts()]
     if samples.prompts is not None:

@@ -47,7 +47,7 @@ class _SuggestingGroup(click.Group):
 @click.group(
     cls=_SuggestingGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`mallow COMMAND --help` shows an example of each. `mallow demo` needs no data and no download.",
+    epilog="`mallow COMMAND --help` shows an example. `mallow demo` needs no data and no download.",
 )
 @click.version_option(package_name="mallow", message="mallow %(version)s")
 def cli() -> None:

@@ -20,6 +20,7 @@ from mallow.cli._printing import (
     call_and_hold_warnings,
     say_as_options,
     show,
+    show_progress,
     terminal_width,
 )
 from mallow.cli._terminal import check_output, print_message, print_output
@@ -43,7 +44,10 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
             try:
                 return function(*args, **options)
             except InputError as error:
-                raise InputError(say_as_options(str(error), _written_as(made))) from error
+                words, embedder = _written_as(made), str(options.get("embedder_name") or "")
+                if embedder and embedder.rpartition(":")[2].partition("@")[0] in str(error):
+                    words["model"] = "--embedder"  # the model that embeds, not the argument MODEL
+                raise InputError(say_as_options(str(error), words)) from error
 
         made: click.Command = click.command(name, short_help=summary, epilog=epilog)(call_in_own_words)
         made.params += [debug_option(), _flag(["--quiet", "-q"], _QUIET, be_quiet)]
@@ -67,15 +71,17 @@ def result_command(
         ) -> None:
             check_output()
             if summary and form not in ("text", "json"):
-                raise click.UsageError(f"--summary prints JSON; it cannot be combined with --format {form}.")
+                raise click.UsageError(f"--summary prints JSON, so it cannot be combined with --format {form}.")
             target = None if picture is None else check_picture_file(picture)
-            result = call_and_hold_warnings(function, *args, **options)
+            with show_progress():
+                result = call_and_hold_warnings(function, *args, **options)
+            save_pending()  # files first: a reader of standard output may leave
+            if target is not None:
+                curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)
+                save_picture(target, curves or result.plot)  # type: ignore[attr-defined]
             print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))
             for line in result.caveat_lines():
                 show("caveat", say_as_options(line, _code_of_options(made)))
-            save_pending()
-            if target is not None:
-                save_picture(target, result.plot)  # type: ignore[attr-defined]
             if exit_code is not None:
                 click.get_current_context().exit(exit_code(result))
 
@@ -116,15 +122,15 @@ def _flag(names: list[str], help_text: str, act: Callable[[click.Context], None]
 
 
 def debug_option() -> click.Option:
-    """--debug: the traceback of whatever ends the command, besides the line that explains it."""
-    help_text = "Show the traceback of an error, besides its message."
+    """--debug: the traceback of an error, in addition to the line that explains it."""
+    help_text = "Also show the traceback of an error."
     return _flag(["--debug"], help_text, lambda ctx: ctx.ensure_object(set).add("debug"))
 
 
 def _result_options(plot: str | None) -> list[click.Option]:
     """--plot, if there is something to draw, --format and --summary."""
     plot_help, form_help = f"Draw {plot}: .png, .pdf or .svg.", "How to print the result."
-    summary_help = "Print the main numbers alone, as JSON of about twenty lines."
+    summary_help = "Print only the main numbers, as about twenty lines of JSON."
     return [
         *([] if plot is None else [click.Option(["--plot", "picture"], metavar="FILE", help=plot_help)]),
         click.Option(

@@ -152,7 +152,7 @@ def _read(path: str) -> Mapping[str, Any]:
 
 
 def _parse_yaml(text: str) -> Any:
-    """What YAML holds, by the rules of YAML 1.2: yes, no, on and off are texts; no name stands twice."""
+    """What YAML holds, by the rules of YAML 1.2: yes, no, on and off are texts. No name stands twice."""
     yaml = optional("yaml", extra="config")
     if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
         raise ValueError("aliases (*name) are not read: a few lines of them can stand for any number of values")
@@ -162,7 +162,9 @@ def _parse_yaml(text: str) -> Any:
 
     def make_text(loader: Any, node: Any) -> str:
         if node.style is None and _DOUBTFUL.fullmatch(node.value):  # without quotation marks
-            raise ValueError(f"{node.value} is different numbers to different readers: write it in another way")
+            raise ValueError(
+                f"{node.value} is read as different numbers by different programs. Write it in a different way"
+            )
         return str(loader.construct_scalar(node))
 
     def make_table(loader: Any, node: Any) -> dict[Any, Any]:
@@ -207,7 +209,7 @@ def _word(key: object) -> str:
 
 
 def _words(parameter: click.Parameter) -> list[str]:
-    """What a parameter is called in a file: its options without dashes, or its name; the first is the longest."""
+    """What a parameter is called in a file: its options without dashes, or its name. The first is the longest."""
     if isinstance(parameter, click.Option):
         return [
             option.lstrip("-") for option in sorted(parameter.opts, key=len, reverse=True) if option.startswith("--")
@@ -216,7 +218,7 @@ def _words(parameter: click.Parameter) -> list[str]:
 
 
 def _value(value: Any, parameter: click.Parameter, where: str) -> Any:
-    """A value as click takes it; a table of names and paths becomes NAME=PATH."""
+    """A value as click takes it. A table of names and paths becomes NAME=PATH."""
     is_flag = bool(getattr(parameter, "is_flag", False))
     several = parameter.nargs != 1 or getattr(parameter, "multiple", False)
     if isinstance(value, dict | list) and not several:

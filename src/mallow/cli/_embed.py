@@ -29,16 +29,15 @@ _OTHER_FORMATS = (".csv", ".gz", ".json", ".jsonl", ".ndjson", ".parquet", ".saf
     "-o",
     required=True,
     metavar="FILE|FOLDER",
-    help="Where to write the features: a .npz or .npz.gz file, or a folder (or URL) for one file per part of the "
-    "samples.",
+    help="Where to write the features: a .npz or .npz.gz file, or a folder (or URL), which gets one file per part of "
+    "the samples.",
 )
 @option(
     "--engine",
     metavar="ENGINE",
-    help="With a folder: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a cluster "
-    "(ray://host:10001).  [default: this machine]",
+    help="With a folder: where the work runs, as for `mallow score`.  [default: this machine]",
 )
-@option("--workers", least=1, metavar="N", help="With an engine: workers at once, at most.")
+@option("--workers", least=1, metavar="N", help="With an engine: the maximum number of workers.")
 @option(
     "--gpus", type=click.FloatRange(min=0), metavar="G", help="With an engine: GPUs of each worker, such as 1 or 0.25."
 )
@@ -58,7 +57,7 @@ def embed_command(
     """Write the features of SAMPLES, with ids and provenance, to a file that can be used instead of the samples.
 
     If --out is a folder, SAMPLES may be a folder, a glob or a URL of many files: .jsonl, .jsonl.gz, .parquet, or .tar
-    with images. Each part of them becomes a file of its own; the same command goes on after an interruption.
+    with images. Each part becomes a separate file. Rerun the same command to resume after an interruption.
     """
     if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):
         if out.lower().endswith(_OTHER_FORMATS):  # before the work begins; a folder may well be called v1.2
@@ -145,7 +144,7 @@ def _engine(name: str | None, workers: int | None, gpus: float | None) -> Engine
 def cache_group(ctx: click.Context) -> None:
     """Show, verify, prune or clear the features on disk.
 
-    MALLOW_CACHE names the folder; MALLOW_CACHE=off disables the cache.
+    The environment variable MALLOW_CACHE sets the folder. MALLOW_CACHE=off disables the cache.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(cache_show)
@@ -166,9 +165,9 @@ def cache_show() -> None:
 @option("--repair", is_flag=True, help="Remove damaged files and keep their intact rows.")
 @click.pass_context
 def cache_verify(ctx: click.Context, repair: bool) -> None:
-    """Compare all features with their digests; exit with 1 if some are damaged.
+    """Compare all features with their digests. Exit 1 if some are damaged.
 
-    Reading does the same with what it reads: damaged features are embedded again, never used.
+    The same check runs whenever features are read. Damaged features are embedded again and never used.
     """
     cache = _require_cache()
     outcome = cache.verify(repair=repair)
@@ -180,7 +179,7 @@ def cache_verify(ctx: click.Context, repair: bool) -> None:
 
 
 @cache_group.command("prune")
-@option("--unused-days", type=click.FloatRange(min=0), metavar="D", help="Remove what has not been used for D days.")
+@option("--unused-days", type=click.FloatRange(min=0), metavar="D", help="Remove features not used for D days.")
 @option(
     "--keep-mb",
     type=click.FloatRange(min=0),

@@ -92,23 +92,23 @@ def _read_key(path: str | None) -> str | None:
 _question_options = bundle(
     "questions",
     Questions,
-    option("--train", metavar="FILE", help="Training data: tell whether MODEL copies them, and list near copies."),
+    option("--train", metavar="FILE", help="Training data. Test whether MODEL copies from it, and list near copies."),
     option(
         "--match-column",
         metavar="COLUMN",
-        help="Score again where this column, or length, agrees between the sides: how much of the gap was that?",
+        help="Also score samples matched on this column (or on length), to show how much of the gap it explains.",
     ),
-    option("--by", metavar="COLUMN", help="Score each group of this column too, with corrected p-values."),
+    option("--by", metavar="COLUMN", help="Also score each group of this column, with corrected p-values."),
     option(
         "--passport",
         metavar="FILE",
-        help="Write a file from which anyone recomputes the score without the data: .json.",
+        help="Write a .json file from which anyone can recompute the score without the data.",
     ),
     option(
         "--passport-key",
         "key",
         metavar="FILE",
-        help="A file with a secret, or a private key of Ed25519 (PEM), to sign it with.",
+        help="Sign the passport with the key in this file: a secret, or a private Ed25519 key (PEM).",
     ),
 )
 
@@ -122,14 +122,14 @@ _question_options = bundle(
 @click.argument("reference")
 @click.argument("model")
 @run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng", "sample", "engine")
-@out_option("Save the whole score, with its curves: .json.")
+@out_option("Save the whole score, with its curves, as .json.")
 @_question_options
 def score_command(reference: str, model: str, run: Run, questions: Questions) -> Score | ScoreParts:
-    """Score the samples of MODEL against those of REFERENCE.
+    """Score the samples in MODEL against the samples in REFERENCE.
 
-    Both are files (.jsonl, .json, .txt, .csv, .parquet, .npy or .npz, each also as .gz), folders of images, folders,
-    globs or URLs of shards, logs of lm-evaluation-harness or Inspect, or - for standard input. FILE:FIELD names the
-    field that holds the text.
+    Each is a file (.jsonl, .json, .txt, .csv, .parquet, .npy or .npz, also compressed as .gz), a folder of images, a
+    folder, glob or URL of shards, a log of lm-evaluation-harness or Inspect, or - for standard input. FILE:FIELD names
+    the field that holds the text.
     """
     from mallow.evaluate import score
 
@@ -143,19 +143,19 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 
 @result_command(
     "compare",
-    "Rank systems, and tell which differences are real.",
+    "Rank systems, and show which differences are real.",
     example="mallow compare human.jsonl small=small.jsonl large=large.jsonl",
-    plot="the scores",
+    plot='the scores, or all curves if the name contains "frontier"',
 )
 @click.argument("reference")
 @systems_argument
 @run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng", "sample", "engine")
-@option("--baseline", metavar="NAME", help="Compare all other systems with this one only.")
-@out_option("Save the whole comparison: .json, which `mallow report` turns into a page.")
+@option("--baseline", metavar="NAME", help="Compare the other systems only with this one.")
+@out_option("Save the whole comparison as .json. `mallow report` turns it into a page.")
 def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Comparison:
-    """Rank several systems against one REFERENCE, and tell which differences are real.
+    """Rank several systems against one REFERENCE, and show which differences are real.
 
-    A system is NAME=PATH, or a PATH, which is named after its file.
+    A system is NAME=PATH, or a PATH, which is then named after its file.
     """
     from mallow.evaluate import compare
 
@@ -167,7 +167,7 @@ def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline
 
 @result_command(
     "track",
-    "Follow a series of checkpoints: trend and changes.",
+    "Follow a series of checkpoints, and show trend and changes.",
     example="mallow track human.jsonl ckpt-*.jsonl --plot track.png",
     plot="the scores against the step, with the changes",
 )
@@ -175,15 +175,15 @@ def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline
 @systems_argument
 @run_options("embedder", "read", "paired", "measure", "repeats", "rng")
 @option(
-    "--as-given", is_flag=True, help="Keep the order of the files; otherwise the last number in a name is its step."
+    "--as-given", is_flag=True, help="Keep the order of the files. By default the last number in a name is its step."
 )
-@out_option("Save the whole result: .json.")
+@out_option("Save the whole result as .json.")
 def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: bool) -> Track:
     """Compare a series of checkpoints with one REFERENCE: does it come closer, and where did it change?
 
     A checkpoint is a PATH, named after its file (or its folder, if all files have the same name), or NAME=PATH. A
-    change is a checkpoint that differs from one since the change before, at the 5 % level corrected for all pairs; a
-    series that never changes shows one with a probability of at most 5 %.
+    change is a checkpoint that differs from an earlier one since the previous change, at the 5% level corrected for all
+    pairs. If a series never changes, the chance of a false change is at most 5%.
     """
     from mallow.evaluate import track
 
@@ -204,7 +204,7 @@ def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: 
 @option(
     "--independent-samples/--dependent-samples",
     default=True,
-    help="Whether several samples of one prompt are independent given the prompt: then they are exchanged, too.",
+    help="Whether several samples of one prompt are independent of each other. If so, they are also exchanged.",
 )
 @run_options("embedder", "read", "paired", "prompts", "rng")
 def permutation_test_command(
@@ -212,22 +212,24 @@ def permutation_test_command(
 ) -> PermutationTest:
     """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
 
-    Samples with the same id or prompt stay together, so that shared prompts and several samples per prompt are allowed.
-    Where both sides have several samples of five prompts or more, a second test exchanges samples within prompts.
-    It is the test behind the p-value of `mallow score`, and the same for every measure.
+    Samples with the same id or prompt stay together, so shared prompts and several samples per prompt are allowed. If
+    both sides have several samples of at least five prompts, a second test exchanges samples within prompts. `mallow
+    score` uses this test for its p-value. It does not depend on the measure.
     """
     from mallow.cli._results import PermutationTest
+    from mallow.embed import embed_all
     from mallow.evidence import run_permutations
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     settings = run.settings(x.kind)
-    test = run_permutations(x, y, permutations=permutations, independent_samples=independent_samples, **settings)
-    return PermutationTest.from_test(test, (len(x), len(y)))
+    options = {"independent_samples": independent_samples, "permutations": permutations, "rng": settings.pop("rng")}
+    sides = embed_all({"reference": x, "model": y}, **settings)
+    return PermutationTest.from_test(run_permutations(*sides.values(), **options), (len(x), len(y)))
 
 
 @result_command(
     "plan",
-    "How many samples are needed to tell two systems apart.",
+    "Estimate how many samples are needed to tell two systems apart.",
     example="mallow plan human.jsonl small.jsonl large.jsonl --detect 0.01",
     plot="the power for each number of samples",
 )
@@ -241,10 +243,10 @@ def permutation_test_command(
 def plan_command(
     reference: str, model_a: str, model_b: str, detect: float, power: float, level: float, run: Run
 ) -> SamplePlan:
-    """Estimate, from a pilot of each, how many samples are needed to tell MODEL_A from MODEL_B.
+    """Estimate from pilot samples how many samples are needed to tell MODEL_A from MODEL_B.
 
-    A few hundred samples of each are enough for a pilot. The plan is for `mallow compare`, whose verdict rests on
-    held-out evidence: of the measure, only its divergence and its scale matter.
+    A few hundred samples per model are enough for a pilot. The plan is for `mallow compare`, whose verdict rests on
+    held-out evidence. It depends on the divergence and the scale of the measure, but not on its estimator.
     """
     from mallow.evaluate import plan_samples
 
@@ -259,21 +261,21 @@ def _exit_code(check: Check) -> int:
 
 @result_command(
     "check",
-    "Exit 3 if a model has got worse: for continuous integration.",
+    "Fail (exit 3) if the model got worse; for CI.",
     example="mallow check human.jsonl new.jsonl --baseline result.json --max-drop 0.02",
     plot="the drop with its interval",
     exit_code=_exit_code,
 )
 @click.argument("reference")
 @click.argument("model")
-@option("--baseline", required=True, metavar="FILE", help="What `mallow score --out` saved earlier.")
+@option("--baseline", required=True, metavar="FILE", help="An earlier result of `mallow score --out`.")
 @option("--max-drop", type=float, default=0.02, help="The drop in MAUVE that is allowed.")
-@option("--strict", is_flag=True, help="Exit 4 if the samples are too few to tell, instead of 0.")
-@option("--junit", metavar="FILE", help="Write the outcome as a JUnit file: .xml.")
+@option("--strict", is_flag=True, help="Exit 4 instead of 0 if the samples are too few to tell.")
+@option("--junit", metavar="FILE", help="Write the outcome as a JUnit .xml file.")
 @option(
     "--github-summary",
     is_flag=True,
-    help="Append the outcome to the summary of the GitHub Actions job (the file that GITHUB_STEP_SUMMARY names).",
+    help="Append the outcome to the summary of the GitHub Actions job (the file in GITHUB_STEP_SUMMARY).",
 )
 @run_options("embedder", "read", "paired", "measure of baseline", "rng")
 def check_command(
@@ -288,13 +290,15 @@ def check_command(
 ) -> Check:
     """Compare MODEL with an earlier score, the baseline: has certified MAUVE dropped by more than --max-drop?
 
-    There are three outcomes. Passed: the whole interval of the drop is at most --max-drop; exit 0. Regression: all of
-    it is above; exit 3. Cannot tell: the samples are too few; exit 0, or 4 with --strict. An error exits 1, and wrong
-    usage 2.
+    \b
+    Passed (exit 0): the whole interval of the drop is at most --max-drop.
+    Regression (exit 3): the whole interval is above --max-drop.
+    Cannot tell (exit 0, or 4 with --strict): the samples are too few.
+    An error exits 1, and wrong usage 2.
 
-    The noise that both runs share cancels, so use the same reference as in the baseline. The measure is that of the
-    baseline. If the baseline was made with options such as --bins, pass the same ones; the others then have the
-    defaults of `mallow score`.
+    Use the same reference as in the baseline, so that the noise of both runs cancels. The measure is taken from the
+    baseline. If the baseline was made with options such as --bins, pass the same options again. All others then have
+    the defaults of `mallow score`.
     """
     from mallow.cli._results import append_summary, find_summary_file, github_markdown, junit_xml
     from mallow.evaluate import check_regression, read_baseline
@@ -314,7 +318,7 @@ def check_command(
 
 @result_command(
     "robust",
-    "Rank systems under several embedders: a winner only where they agree.",
+    "Rank systems under several embedders, with a winner only if they agree.",
     example="mallow robust human.jsonl small=small.jsonl large=large.jsonl -e minilm -e glove",
     plot="the certified scores by embedder",
 )
@@ -326,14 +330,14 @@ def check_command(
     "names",
     multiple=True,
     metavar="NAME",
-    help="An embedder, as for `mallow compare`; two or more.",
+    help="An embedder, as for `mallow compare`. Give at least two.",
 )
 @run_options("read", "paired", "measure", "repeats", "rng")
 def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, ...], run: Run) -> RobustComparison:
-    """Compare systems with one REFERENCE under several embedders, and name a winner only where all agree.
+    """Compare systems with one REFERENCE under several embedders, and name a winner only if all agree.
 
-    A difference counts if every embedder sees it in the same direction; its p-value is the largest of theirs, corrected
-    for the number of pairs.
+    A difference counts if every embedder shows it in the same direction. Its p-value is the largest p-value of all
+    embedders, corrected for the number of pairs.
     """
     from mallow.evaluate import compare_embedders
 
@@ -347,7 +351,7 @@ def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, .
 
 @result_command(
     "gaps",
-    "Which of two gaps is larger, each with a reference of its own.",
+    "Show which of two gaps is larger, each with its own reference.",
     example="mallow gaps human-de.jsonl model-de.jsonl human-en.jsonl model-en.jsonl",
     plot="both scores",
 )
@@ -357,7 +361,7 @@ def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, .
 @click.argument("model_2")
 @run_options("embedder", "read", "measure", "repeats", "rng")
 def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str, run: Run) -> GapDifference:
-    """Compare the gap between REFERENCE_1 and MODEL_1 with that between REFERENCE_2 and MODEL_2.
+    """Compare two gaps: between REFERENCE_1 and MODEL_1, and between REFERENCE_2 and MODEL_2.
 
     The larger pair is cut to the size of the smaller one. Samples with the same id in both pairs count as one unit.
     """
@@ -372,7 +376,7 @@ def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str,
 
 @result_command(
     "same",
-    "Do two sets of completions come from one model?",
+    "Test whether two sets of completions come from one model.",
     example="mallow same before.jsonl after.jsonl",
     plot="the p-values of prompts",
 )
@@ -383,8 +387,8 @@ def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str,
 def same_command(a: str, b: str, permutations: int, run: Run) -> SameModel:
     """Test whether the completions of A and B come from one model, by exchanging samples of the same prompt.
 
-    Both have prompts, best with several completions each. Without --embedder, texts are compared by their style, which
-    needs no model.
+    Both need prompts, if possible with several completions per prompt. Without --embedder, texts are compared by their
+    style, which needs no model.
     """
     from mallow.evaluate import same_model
 
@@ -401,7 +405,7 @@ def same_command(a: str, b: str, permutations: int, run: Run) -> SameModel:
     epilog="\b\nExample:\n  mallow passport verify passport.json",
 )
 def passport_group() -> None:
-    """Check a file that `mallow score --passport` wrote: without the data, the embedder or the model."""
+    """Check a file that `mallow score --passport` wrote, without the data, the embedder or the model."""
 
 
 @result_command(
@@ -411,11 +415,11 @@ def passport_group() -> None:
     exit_code=lambda check: 0 if check.consistent else 1,
 )
 @click.argument("file")
-@option("--key", metavar="FILE", help="A file with the secret, or the public key of Ed25519 (PEM).")
+@option("--key", metavar="FILE", help="A file with the secret, or with the public Ed25519 key (PEM).")
 def verify_command(file: str, key: str | None) -> PassportCheck:
-    """Check the seals of a passport, and recompute what it allows; exit with 1 if something does not agree.
+    """Check the seals of a passport, and recompute the numbers that it allows. Exit 1 if something does not agree.
 
-    Without a key a passport is at best consistent: anyone may have made it.
+    Without a key, the check can show that a passport is consistent, but not who made it.
     """
     from mallow.evaluate import verify_passport
 

@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 @result_command(
     "diagnose",
-    "Where the gap is: what the model misses and what it invents.",
+    "Show where the gap is: what the model misses and what it invents.",
     example="mallow diagnose human.jsonl model.jsonl",
     plot="the share of the gap that each region has",
 )
 @click.argument("reference")
 @click.argument("model")
-@option("--regions", least=1, default=5, help="How many regions of either kind to show.")
+@option("--regions", least=1, default=5, help="How many regions of each kind to show.")
 @option("--examples", least=0, default=3, help="How many samples of each side to show.")
 @option(
     "--grids", metavar="FOLDER", help="Draw each region of images into this folder: missed-1.png, invented-1.png, ..."
 )
 @run_options("embedder", "read", "paired", "measure", "rng")
 def diagnose_command(reference: str, model: str, regions: int, examples: int, grids: str | None, run: Run) -> Diagnosis:
-    """Show where the gap is: the regions that MODEL misses and those that it invents, with examples.
+    """Show where the gap is: the regions that MODEL misses and the regions that it invents, with examples.
 
-    Without --bins there are √(n + m) bins here, fewer than for a score: a region should be a topic.
+    The default of --bins is √(n + m) here. This is less than for a score, because a region should be a topic.
     """
     from mallow._files import make_folder
     from mallow.explain import diagnose
@@ -57,7 +57,7 @@ def diagnose_command(reference: str, model: str, regions: int, examples: int, gr
 
 @result_command(
     "audit",
-    "What may spoil a score: in the samples, or in the embedder.",
+    "Find what may spoil a score, in the samples or in the embedder.",
     example="mallow audit human.jsonl small=small.jsonl large=large.jsonl",
 )
 @click.argument("reference")
@@ -67,11 +67,11 @@ def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Confoun
     """List the differences between REFERENCE and the systems that are unrelated to the model, before anything is
     scored.
 
-    Lengths, truncated ends, copies, empty texts, prompts, file formats: counted without embedding anything. The options
-    of the embedder and of the measure are not used. `mallow score`, `compare` and `report` make the same checks.
+    It counts lengths, truncated ends, copies, empty texts, prompts and file formats, without embedding anything. The
+    options of the embedder and the measure are not used. `mallow score`, `compare` and `report` make the same checks.
 
-    Without systems: show what the embedder sees in texts like those of REFERENCE. One half is scored against the other,
-    untouched and with its words shuffled, cut off, repeated or in lower case.
+    Without systems, it tests which edits of the texts in REFERENCE the embedder detects. One half of the texts is
+    scored against the other half, first untouched and then with words shuffled, cut off, repeated or in lower case.
     """
     if systems:
         from mallow.caveats import find_confounds
@@ -86,22 +86,22 @@ def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Confoun
 
 @result_command(
     "report",
-    "One page with the ranking, the frontiers and the reasons.",
+    "Write one page with the ranking, the frontiers and the telltale signs.",
     example="mallow report human.jsonl small=small.jsonl large=large.jsonl --out report.html",
     plot="the scores",
 )
 @click.argument("reference")
 @click.argument("systems", nargs=-1, metavar="NAME=PATH...")
-@option("--out", "-o", default="report.html", metavar="FILE", help="Where to write: .html.")
+@option("--out", "-o", default="report.html", metavar="FILE", help="The .html file to write.")
 @option("--title", metavar="TEXT", help="The heading of the page.")
-@option("--ranking", metavar="FILE", help="What people said of the same systems: .json of `mallow rank --out`.")
+@option("--ranking", metavar="FILE", help="Votes of people on the same systems: a result of `mallow rank --out`.")
 @run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng")
 def report_command(
     reference: str, systems: tuple[str, ...], out: str, title: str | None, ranking: str | None, run: Run
 ) -> Comparison:
     """Write one page with the ranking, the frontiers, the noise, and where the gaps are.
 
-    Without systems, REFERENCE is a comparison that `mallow compare --out` saved; the page then has no examples.
+    Without systems, REFERENCE is a result of `mallow compare --out`. The page then has no examples.
     """
     from mallow import report
 
@@ -149,13 +149,13 @@ def _read_comparison(path: str) -> Comparison:
         ) from error
 
 
-@command("demo", "A demonstration that needs no data and no download.", example="mallow demo --out mallow-demo")
+@command("demo", "Show mallow at work. Needs no data and no download.", example="mallow demo --out mallow-demo")
 @option("--out", "-o", default="mallow-demo", metavar="FOLDER", help="Where to write the page.")
 @rng_option
 def demo_command(out: str, rng: int) -> None:
     """Score n-gram models against Python's own documentation, and sampled digits against real ones.
 
-    It needs no data and no download, and takes about a minute.
+    It needs no data and no download, and takes one to two minutes.
     """
     from mallow.demo import demo
 

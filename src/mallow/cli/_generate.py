@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mallow.cli._commands import command, result_command
+from mallow.cli._models import ModelChoice, model_options, scorer_options, surrogate_options
 from mallow.cli._options import (
     EmbedderChoice,
-    ModelChoice,
     Run,
     bundle,
     embedder_options,
-    model_options,
     option,
     paired_option,
     reader_options,
     repeats_option,
     rng_option,
     run_options,
-    scorer_options,
-    surrogate_options,
     systems_argument,
 )
 from mallow.cli._samples import SampleReader, name_systems, read_systems
@@ -74,7 +71,7 @@ _batch_option = option("--batch", least=1, default=64, help="Texts that are gene
 @option(
     "--decoder", "--decode", "decoder_name", default="nucleus:0.95", metavar="DECODER", help="How tokens are chosen."
 )
-@option("--out", "-o", required=True, metavar="FILE", help="Where to write: .jsonl. An existing file is continued.")
+@option("--out", "-o", required=True, metavar="FILE", help="The .jsonl file to write. An existing file is continued.")
 @_plan_options
 @_tokens_option
 @_skip_short_option
@@ -102,7 +99,7 @@ def generate_command(
     DECODER is ancestral, greedy, temperature:T, top-k:K, nucleus:P, typical:TAU, eta:EPSILON or min-p:P, several of
     these joined by +, or beam:WIDTH, contrastive:K:PENALTY or adversarial:PERPLEXITY.
 
-    A run that was interrupted continues when the same command is run again: no text is lost or generated twice.
+    Rerun the same command to resume after an interruption. No text is lost or generated twice.
     """
     from dataclasses import replace
 
@@ -135,7 +132,7 @@ def generate_command(
     multiple=True,
     required=True,
     metavar="DECODERS",
-    help="As DECODER of `mallow generate`, with several numbers separated by commas: nucleus:0.8,0.9,0.95. May be "
+    help="Decoders, as for `mallow generate`, with several numbers separated by commas: nucleus:0.8,0.9,0.95. May be "
     "repeated.",
 )
 @option(
@@ -143,7 +140,7 @@ def generate_command(
     "-o",
     required=True,
     metavar="FOLDER",
-    help="Where to write the texts of each decoder, and to find them again.",
+    help="Where the texts of each decoder are written, and read if they exist.",
 )
 @_plan_options
 @_tokens_option
@@ -163,7 +160,7 @@ def sweep_command(
 ) -> Sweep:
     """Score decoders against the texts of REFERENCE, whose beginnings they continue.
 
-    The texts stay in FOLDER: a run that was interrupted continues, and a run with more decoders generates only theirs.
+    The texts stay in FOLDER. An interrupted run can be resumed, and a run with more decoders generates only new texts.
     """
     from mallow.evaluate import grid, sweep
 
@@ -175,7 +172,7 @@ def sweep_command(
 
 @result_command(
     "baselines",
-    "Other measures, side by side.",
+    "Print other measures, side by side.",
     example="mallow baselines human.jsonl small=small.jsonl large=large.jsonl --format markdown",
     plot="the rank of each system by each measure",
 )
@@ -189,17 +186,17 @@ def sweep_command(
     default="whitespace",
     help="What a token is for text statistics.",
 )
-@option("--all", "every", is_flag=True, help="Show every measure; those beyond the eight have no interval.")
+@option("--all", "every", is_flag=True, help="Show every measure. Only the eight usual ones have an interval.")
 @option(
     "--tokenizer",
     metavar="PATH",
-    help="Tokens for text statistics instead: a tokenizer.json, or a folder with one or with GPT-2's vocab.json and "
-    "merges.txt, as published.",
+    help="A tokenizer for text statistics, instead of --tokenize: a tokenizer.json, or a folder with one or with "
+    "GPT-2's vocab.json and merges.txt, as published.",
 )
 @option(
     "--save-statistics",
     metavar="NAME",
-    help="Keep the mean and covariance of the reference, under a name or in a .npz file: NAME can then replace "
+    help="Save the mean and covariance of the reference, under a name or in a .npz file. NAME can then replace "
     "REFERENCE.",
 )
 @scorer_options
@@ -220,14 +217,14 @@ def baselines_command(
     repeats: int,
     rng: int,
 ) -> Table:
-    """Print other measures beside MAUVE: text statistics, Fréchet distance, precision and recall and more; --all adds
-    transport and every divergence.
+    """Print other measures beside MAUVE: text statistics, Fréchet distance, precision and recall and more. --all adds
+    optimal transport and every divergence.
 
-    The eight measures that are printed have 95 % intervals of the noise of sampling. The value closest to that of the
-    reference is marked if its lead is larger than that noise.
+    The eight usual measures have 95% intervals for sampling noise. The system closest to the reference is marked if its
+    lead is larger than this noise.
 
-    REFERENCE may also be statistics that were saved: the .npz file of an FID tool, with mu and sigma, or the NAME of
-    --save-statistics. The Fréchet distance and FD∞ are then all that can be measured.
+    REFERENCE may also be saved statistics: the .npz file of an FID tool, with mu and sigma, or the NAME of
+    --save-statistics. Only the Fréchet distance and FD∞ can then be measured.
     """
     from mallow.baselines import find_statistics, load_statistics, table
     from mallow.caveats import find_confounds
@@ -267,7 +264,7 @@ def _save_statistics(reference: Samples, embedder: AnyEmbedder | None, name: str
 
 @result_command(
     "likelihoods",
-    "What language models say about the texts.",
+    "Print the likelihoods that language models give the texts.",
     example="mallow likelihoods human.jsonl model.jsonl --model ngram:3 --train model.jsonl --surrogate ngram "
     "--surrogate-train human.jsonl",
 )
@@ -289,9 +286,9 @@ def likelihoods_command(
 ) -> Likelihoods:
     """Print what the model thinks of human text, and what a surrogate of the human distribution thinks of both.
 
-    Of the model with its decoder: perplexity, ε-perplexity, sparsemax score and JS. With --surrogate also the
-    generation perplexity (Gen. PPL) of both and the direct estimate of the frontier. Models should not be ranked by any
-    of these.
+    For the model with its decoder, it prints perplexity, ε-perplexity, sparsemax score and JS. With --surrogate, it
+    also prints the generation perplexity (Gen. PPL) of both and the direct estimate of the frontier. Do not rank models
+    by any of these.
     """
     from mallow.baselines import likelihoods
 

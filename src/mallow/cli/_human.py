@@ -27,37 +27,37 @@ if TYPE_CHECKING:
     "--ties",
     type=click.Choice(["half", "random", "davidson"]),
     default="half",
-    help="A tie is half a win for both, a win for one at random (as published), or an outcome of its own.",
+    help="Count a tie as half a win for both, as a win for one at random (as published), or as a third outcome.",
 )
 @option(
     "--effect",
     "effects",
     type=click.Choice(["left", "length"]),
     multiple=True,
-    help="Take out the effect of the side or of the length. May be repeated.",
+    help="Remove the effect of the side or of the length. May be repeated.",
 )
 @option(
     "--min-seconds",
     type=click.FloatRange(min=0),
     default=25.0,
-    help="Drop answers given faster than this; 0 keeps all.",
+    help="Drop answers given faster than this. 0 keeps all.",
 )
 @option("--exclude", metavar="NAME", multiple=True, help="Leave out an annotator. May be repeated.")
 @option("--exclude-flagged", is_flag=True, help="Leave out the annotators that --annotators flags.")
 @option("--annotators", is_flag=True, help="Show the annotators instead: agreement, reliability, flags.")
-@option("--judges", is_flag=True, help="Use the votes of judges that are programs beside those of people.")
+@option("--judges", is_flag=True, help="Use the votes of judges that are programs, in addition to the votes of people.")
 @option(
     "--column",
     "columns",
     metavar="NAME=COLUMN",
     multiple=True,
-    help="Where a file has other columns: --column model_a=left_bot. May be repeated.",
+    help="The name of a column in the file, such as model_a=left_bot. May be repeated.",
     python={
         "columns={'model_a': …, 'model_b': …, 'winner': …}": "--column model_a=NAME",
         "columns={'model_a': …, 'model_b': …}": "--column model_a=NAME",
     },
 )
-@out_option("Save the result: .json, for `mallow correlate` and `mallow report`.")
+@out_option("Save the result as .json, for `mallow correlate` and `mallow report`.")
 @rng_option
 def rank_command(
     votes: str,
@@ -110,7 +110,7 @@ def _columns(columns: tuple[str, ...]) -> dict[str, str]:
 
 @result_command(
     "correlate",
-    "How far metrics agree with people.",
+    "Show how well metrics agree with people.",
     example="mallow correlate metrics.csv ranking.json",
     plot="the metric that agrees best with the first criterion, against it",
 )
@@ -119,16 +119,16 @@ def _columns(columns: tuple[str, ...]) -> dict[str, str]:
 @option(
     "--reference",
     metavar="NAME",
-    help="The row of METRICS that holds the values of the reference: metrics that have one count by their distance "
-    "from it.",
+    help="The row of METRICS with the values of the reference. Metrics with such a value are ranked by their "
+    "distance from it.",
 )
 @rng_option
 def correlate_command(metrics: str, people: str, reference: str | None, rng: int) -> Correlations:
-    """Rank and linear correlations of metrics with the scores that people gave, with intervals and the worst case.
+    """Print rank and linear correlations of metrics with people's scores, with intervals and the worst case.
 
-    METRICS is a comparison (`mallow compare --out`), a table of `mallow baselines --format json`, or a .csv file with a
-    column for the system and one per metric, where a column "X std" holds the standard deviations of "X". PEOPLE is
-    what `mallow rank --out` saved, or such a .csv file. Higher is better on both sides.
+    METRICS is a result of `mallow compare --out` or `mallow baselines --format json`, or a .csv file with one column
+    for the system and one per metric. A column "X std" holds the standard deviations of "X". PEOPLE is a result of
+    `mallow rank --out`, or such a .csv file. Higher is better on both sides.
     """
     from mallow.human import correlate
 
@@ -142,40 +142,40 @@ def correlate_command(metrics: str, people: str, reference: str | None, rng: int
 @option(
     "--database",
     metavar="FILE|URL",
-    help="Where answers are kept: an SQLite file or postgresql://….  [default: beside STUDY]",
+    help="Where answers are stored: an SQLite file or postgresql://….  [default: beside STUDY]",
 )
-@option("--host", default="127.0.0.1", help="What to listen on; 0.0.0.0 opens it to the network.")
-@option("--port", type=click.IntRange(0, 65535), default=8000, help="0: any that is free.")
-@option("--url", metavar="URL", help="How people reach the page, if by another address: https://study.example.org.")
-@option("--people", metavar="FILE", help="Names, one per line: each gets a personal link, printed as CSV.")
+@option("--host", default="127.0.0.1", help="The address to listen on. 0.0.0.0 opens the page to the network.")
+@option("--port", type=click.IntRange(0, 65535), default=8000, help="The port to listen on. 0 takes any free port.")
+@option("--url", metavar="URL", help="The address at which people reach the page, such as https://study.example.org.")
+@option("--people", metavar="FILE", help="A file of names, one per line. Each gets a personal link, printed as CSV.")
 @option("--days", type=click.FloatRange(min=0, min_open=True), default=60.0, help="How long personal links are valid.")
-@option("--invited-only", is_flag=True, help="No open link: only personal links, and platforms that are named.")
+@option("--invited-only", is_flag=True, help="Allow only personal links, and the platforms of --platform.")
 @option(
     "--platform",
     "platforms",
     type=click.Choice(["prolific", "mturk"]),
     multiple=True,
-    help="With --invited-only, let the workers of a platform in too. May be repeated.",
+    help="With --invited-only, also let in the workers of a platform. May be repeated.",
 )
 @option(
     "--known-as",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="Another name of this machine that people use in the address. May be repeated.",
+    help="An additional name of this machine that people use in the address. May be repeated.",
 )
 @option(
     "--lease",
     type=click.FloatRange(min=0, min_open=True),
     default=30.0,
     metavar="MINUTES",
-    help="After so long, a pair without an answer goes to somebody else.",
+    help="How long a pair waits for an answer before it goes to somebody else.",
 )
 @option(
     "--completion-code", metavar="CODE", help="One code for all, as Prolific wants it.  [default: one per annotator]"
 )
 @option("--export", metavar="FILE", help="Write the votes so far (.jsonl) and end, without a server.")
-@option("--accept-edits", is_flag=True, help="Take a study file as it is, although it was edited by hand.")
+@option("--accept-edits", is_flag=True, help="Accept a study file that was edited by hand.")
 def annotate_command(
     study: str,
     database: str | None,
@@ -194,8 +194,8 @@ def annotate_command(
 ) -> None:
     """Show the study in the file STUDY to annotators, until Ctrl-C.
 
-    The links are printed on standard output. Every answer is on disk before it is acknowledged; the page may be stopped
-    and started again at any time. It listens on this machine only, unless --host says otherwise.
+    The links are printed on standard output. Every answer is on disk before it is acknowledged, so the page may be
+    stopped and restarted at any time. It listens only on this machine, unless --host is given.
     """
     from mallow import annotate
 

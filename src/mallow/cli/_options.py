@@ -10,8 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from mallow.engine import Engine
     from mallow.estimate import Estimator
     from mallow.evidence import Measure
-    from mallow.generate import NextToken
-    from mallow.samples import Samples
 
 
 def allow_working_folder(spec: str) -> None:
@@ -50,18 +47,10 @@ def allow_working_folder(spec: str) -> None:
         show("note", f"{spec} runs code of the working folder: {files[0].name}")
 
 
+# The words of evidence.MEASURES, theory.DIVERGENCES and estimate.ESTIMATORS, which take time to load.
 MEASURES = ("mauve-star", "mauve-2021", "mauve-kernel")
-"""Constants of `mallow.evidence`, in lower case."""
 DIVERGENCES = ("kl", "chi2", "tv", "hellinger2", "js", "le-cam")
-"""Constants of `mallow.theory`, in lower case. The names of embedders are those of `mallow.embed.find_embedder`."""
-ESTIMATORS = {
-    "quantize": "Quantize",
-    "neighbors": "Neighbors",
-    "kernel-density": "KernelDensity",
-    "classifier": "Classifier",
-    "gaussian": "Gaussian",
-}
-"""Name → class in `mallow.estimate`; "quantize" stands for the estimator of the measure, with its settings."""
+ESTIMATORS = ("quantize", "neighbors", "kernel-density", "classifier", "gaussian")
 
 
 def find_measure(
@@ -73,10 +62,10 @@ def find_measure(
     no_normalise: bool = False,
 ) -> Measure:
     """The measure that the options describe; None stands for the setting of the measure, and at first for MAUVE*."""
-    from mallow import evidence, theory
+    from mallow import evidence
     from mallow.estimate import Quantize, Reduce
 
-    base: Measure = _constant(evidence, measure or "mauve-star")
+    base = evidence.find_measure(measure or "mauve-star")
     if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
         return base  # itself: only the default gives way to the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
@@ -91,8 +80,7 @@ def find_measure(
                 f"--no-normalise is for estimators that scale rows to length 1; {estimator or measure} does not."
             )
         chosen = replace(cast(Any, chosen), reduce=replace(reduce, normalise=False))
-    kind = base.divergence if divergence is None else _constant(theory, divergence)
-    return evidence.Measure(chosen, kind, base.scale if scale is None else scale)
+    return evidence.Measure(chosen, divergence or base.divergence, base.scale if scale is None else scale)
 
 
 def find_measure_if_named(*options: Any) -> Measure | None:
@@ -100,16 +88,12 @@ def find_measure_if_named(*options: Any) -> Measure | None:
     return None if all(option is None or option is False for option in options) else find_measure(*options)
 
 
-def _constant(module: ModuleType, name: str) -> Any:
-    return getattr(module, name.upper().replace("-", "_"))
-
-
 def set_sample(measure: Measure, sample: int) -> Measure:
     """The measure, clustering this many rows."""
     from mallow.estimate import Quantize
 
     if not isinstance(measure.estimator, Quantize):
-        raise click.UsageError("--sample is for estimators that quantise; this one does not cluster.")
+        raise click.UsageError("--sample is for estimators that quantise, but this one does not cluster.")
     return replace(measure, estimator=replace(measure.estimator, sample=sample))
 
 
@@ -118,7 +102,7 @@ def _find_estimator(name: str) -> Estimator:
     from mallow.embed import import_object
 
     if name in ESTIMATORS:
-        made: Estimator = getattr(estimate, ESTIMATORS[name])()
+        made: Estimator = estimate.ESTIMATORS[name]()
         return made
     imported = None if ":" in name else find_plugin("estimators", name)
     if ":" not in name and imported is None:
@@ -198,7 +182,7 @@ Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
-    """An option of a command; a default is shown in the help.
+    """An option of a command. A default is shown in the help.
 
     `least` stands for a whole number of at least this size. `python` is as in `Option`.
     """
@@ -227,7 +211,7 @@ def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
 
 
 def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator:
-    """The options that describe a measure; `default` turns the usual default into the words of the help."""
+    """The options that describe a measure. `default` turns the usual default into the words of the help."""
     return bundle(
         "measure",
         make,
@@ -247,13 +231,16 @@ def _measure_options(make: Function, default: Callable[[str], str]) -> Decorator
             help=f"The divergence of the frontier.  [default: {default('kl')}]",
         ),
         option(
-            "--bins", least=1, metavar="K", help=f"The number of bins of the quantiser.  [default: {default('n/10')}]"
+            "--bins",
+            least=1,
+            metavar="K",
+            help=f"The number of bins of the quantiser.  [default: {default('n/10, fewer beyond 5,000 samples')}]",
         ),
         option(
             "--scale",
             type=float,
             metavar="C",
-            help=f"The constant c of the area.  [default: {default('that of the estimator')}]",
+            help=f"The constant c of the area.  [default: {default('by estimator')}]",
         ),
         option(
             "--no-normalise",
@@ -275,9 +262,9 @@ def _make_engine(engine: str | None, checkpoint: str | None) -> Engine | None:
 
 
 rng_option = option(
-    "--rng", "--seed", "rng", least=0, default=0, help="The seed: the same seed gives the same numbers."
+    "--rng", "--seed", "rng", least=0, default=0, help="The seed. The same seed gives the same numbers."
 )
-repeats_option = option("--repeats", least=1, default=5, help="Runs with different seeds, whose mean is the score.")
+repeats_option = option("--repeats", least=1, default=5, help="Runs with different seeds. The score is their mean.")
 systems_argument = click.argument("systems", nargs=-1, required=True, metavar="NAME=PATH...")
 reader_options = bundle(
     "read",
@@ -285,14 +272,14 @@ reader_options = bundle(
     option(
         "--field",
         metavar="NAME",
-        help="The field or column that holds the text; a file may have its own: FILE:FIELD.  [default: text]",
+        help="The field or column that holds the text. Write FILE:FIELD for a single file.  [default: text]",
     ),
     option("--skip-bad", is_flag=True, help="Skip bad entries and print how many there were."),
     option(
         "--limit",
         least=1,
         metavar="N",
-        help="Read only the first N samples of each file; samples with the same id or prompt count as one.",
+        help="Read only the first N samples of each file. Samples with the same id or prompt count as one.",
     ),
     option(
         "--max",
@@ -332,19 +319,19 @@ embedder_options = bundle(
     option(
         "--match",
         type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
-        help="With --embedder inception: resize images as this tool does, so that the Fréchet distance is its FID.",
+        help="With --embedder inception: resize images as this tool does, to get the FID that it reports.",
     ),
     option(
         "--fast",
         is_flag=True,
-        help="Use no model: the style of texts (or the texture of images). This gives evidence, not published MAUVE.",
+        help="Use the style of texts (or the texture of images) instead of a model. There is no published MAUVE then.",
     ),
 )
 paired_option = option(
     "--paired",
     is_flag=True,
-    help="Row i of each file belongs to row i of the others, such as answers to one prompt. Ids and prompts in the "
-    "files say so themselves.",
+    help="Row i of each file belongs to row i of the others, such as answers to one prompt. Not needed if the files "
+    "have ids or prompts.",
 )
 _RUN_OPTIONS: dict[str, Decorator] = {
     "embedder": embedder_options,
@@ -354,7 +341,7 @@ _RUN_OPTIONS: dict[str, Decorator] = {
         "--prompts",
         type=click.Choice(["joint", "ignore"]),
         default="joint",
-        help="Where both sides have the same prompts, judge texts with their prompts (joint), or the texts alone.",
+        help="If both sides have the same prompts: judge texts with their prompts (joint) or without (ignore).",
     ),
     "measure": _measure_options(find_measure, lambda usual: usual),
     "measure of baseline": _measure_options(find_measure_if_named, lambda usual: "see above"),
@@ -364,7 +351,7 @@ _RUN_OPTIONS: dict[str, Decorator] = {
         "--sample",
         least=2,
         metavar="N",
-        help="Cluster N rows at most, chosen by a hash; the bins then take all rows.  [default: 10000000]",
+        help="Find the bins from at most N rows, chosen by a hash. All rows are then counted.  [default: 10000000]",
     ),
     "engine": bundle(
         "engine",
@@ -372,13 +359,13 @@ _RUN_OPTIONS: dict[str, Decorator] = {
         option(
             "--engine",
             metavar="ENGINE",
-            help="Where the work is done: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a "
+            help="Where the work runs: ray (Ray on this machine, or the cluster in RAY_ADDRESS) or the address of a "
             "cluster (ray://host:10001). The result is the same.  [default: the threads of this machine]",
         ),
         option(
             "--checkpoint",
             metavar="FOLDER",
-            help="Keep what is done of a long work in this folder: after an interruption, the same command continues.",
+            help="Save progress in this folder. Rerun the same command to resume after an interruption.",
         ),
     ),
 }
@@ -428,82 +415,3 @@ def run_options(*names: str) -> Decorator:
         return decorated
 
     return decorate
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """The language model that the options name."""
-
-    name: str
-    train: str | None
-    device: str | None
-    dtype: Literal["float32", "float16", "bfloat16"] | None
-    option: str = "--train"  # for messages
-    does: str = "continues"
-
-    def __call__(self, texts: Samples) -> NextToken:
-        """The model, loaded; an n-gram model is fitted to the training texts, by default to those that it continues."""
-        from mallow.generate import CausalModel, NGram
-        from mallow.samples import read
-
-        word, _, order = self.name.partition(":")
-        if word != "ngram":
-            if self.train is not None:
-                raise click.UsageError(f"{self.option} is for n-gram models; other models are already trained.")
-            is_local = os.path.exists(os.path.expanduser(self.name))
-            name, _, revision = (self.name, "", "") if is_local else self.name.partition("@")
-            return CausalModel(name, revision or None, self.dtype, self.device).load()
-        if order and not order.isdecimal():
-            raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
-        if self.train is None:
-            show(
-                "warning",
-                f"the n-gram model is fitted to the very texts that it {self.does}. Fit it to others with "
-                f"{self.option}.",
-            )
-        training = texts if self.train is None else read(self.train)
-        return NGram.fit(training.require_texts(), order=int(order) if order else 5)
-
-
-model_options = bundle(
-    "model",
-    ModelChoice,
-    option(
-        "--model",
-        "-m",
-        "model_name",
-        required=True,
-        metavar="NAME",
-        help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file; or ngram or ngram:ORDER, "
-        "which is fitted on the spot.",
-    ),
-    option("--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: those to be continued]"),
-    option("--device", metavar="NAME", help="As torch names it.  [default: cuda, mps or cpu]"),
-    option(
-        "--dtype",
-        type=click.Choice(["float32", "float16", "bfloat16"]),
-        help="The precision of the weights.  [default: by device]",
-    ),
-)
-
-
-def _other_model(argument: str, what: str) -> Decorator:
-    """The options --NAME and --NAME-train of a second model, which may be left out."""
-
-    def choose(name: str | None, train: str | None) -> ModelChoice | None:
-        if name is None and train is not None:
-            raise click.UsageError(f"--{argument}-train needs the model: pass its name, such as --{argument} ngram.")
-        return None if name is None else ModelChoice(name, train, None, None, f"--{argument}-train", "scores")
-
-    model_help = f"{what}: a language model, as for --model of `generate`."
-    train_help = f"Texts to fit the {argument} to, if it is an n-gram model."
-    return bundle(
-        argument,
-        choose,
-        option(f"--{argument}", f"{argument}_name", metavar="NAME", help=model_help),
-        option(f"--{argument}-train", f"{argument}_train", metavar="FILE", help=train_help),
-    )
-
-
-scorer_options = _other_model("scorer", "Scores texts by their perplexity (Gen. PPL)")
-surrogate_options = _other_model("surrogate", "Stands for the human distribution")

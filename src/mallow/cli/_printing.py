@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import shutil
@@ -11,7 +12,8 @@ import sysconfig
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -151,6 +153,32 @@ def be_quiet(ctx: click.Context) -> None:
     ctx.meta[_QUIET] = True
     ctx.with_resource(quiet())
     warnings.simplefilter("ignore", EstimateWarning)
+
+
+@contextmanager
+def show_progress() -> Iterator[None]:
+    """One bar for all that a command does; where standard error is no terminal, lines of what is being done."""
+    from mallow.engine import overall
+
+    log, lines = logging.getLogger("mallow.progress"), _Lines()
+    before = log.level, log.propagate
+    log.addHandler(lines)
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    try:
+        with overall():
+            yield
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(before[0])
+        log.propagate = before[1]
+
+
+class _Lines(logging.Handler):
+    """Prints what is logged as messages."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_message(one_line(f"mallow: {record.getMessage()}"))
 
 
 def show(kind: Literal["caveat", "warning", "note"], text: object) -> None:

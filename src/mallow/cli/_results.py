@@ -81,7 +81,7 @@ class PermutationTest(Result):
             "exact": "yes" if self.exact else "no",
             "samples": f"{self.n[0]} and {self.n[1]}",
         }
-        rows |= {f"p-value of {name} alone": f"{value:.2g}" for name, value in self.statistics.items()}
+        rows |= {f"p-value of {name} by itself": f"{value:.2g}" for name, value in self.statistics.items()}
         return TableData(["", "value"], list(rows.items()))
 
     def _records(self) -> list[dict[str, Any]]:
@@ -211,13 +211,13 @@ def find_summary_file() -> Path:
     path = os.environ.get(_VARIABLE, "")
     if not path:
         raise InputError(
-            f"--github-summary needs the environment variable {_VARIABLE}, which GitHub Actions sets; it is not "
+            f"--github-summary needs the environment variable {_VARIABLE}, which GitHub Actions sets, but it is not "
             "set. Leave the option out elsewhere, or set the variable to the file that the summary is to be "
             "appended to."
         )
     file = Path(path)
     if file.is_dir() or not file.parent.is_dir():
-        raise InputError(f"{_VARIABLE} must name a file in a folder that exists; it is {path!r}.")
+        raise InputError(f"{_VARIABLE} must name a file in a folder that exists, but it is {path!r}.")
     return file
 
 

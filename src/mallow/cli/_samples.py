@@ -39,9 +39,11 @@ class SampleReader:
 
     def __call__(self, path: str) -> Samples:
         """The samples at a path; skipped entries are counted on standard error."""
+        from mallow.engine import bar
         from mallow.samples import read
 
-        samples = read(path, **self._settings())
+        with bar("reading", 1):
+            samples = read(path, **self._settings())
         self.report_skipped(path, samples)
         return samples
 
@@ -67,7 +69,7 @@ class SampleReader:
 
 
 def parse_limits(settings: Sequence[str]) -> Limits:
-    """The limits that --max sets; the limit of pixels is set in Pillow."""
+    """The limits that --max sets. The limit of pixels is set in Pillow."""
     from mallow.samples import Limits
 
     values: dict[str, float] = {}
@@ -107,7 +109,7 @@ def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
 
 
 def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> tuple[Samples, dict[str, Samples]]:
-    """The samples of the reference and of each NAME=PATH; a PATH without a name is named after its file."""
+    """The samples of the reference and of each NAME=PATH. A PATH without a name is named after its file."""
     paths = name_systems(systems)
     if [_file_of(path) for path in (reference, *paths.values())].count("-") > 1:
         raise click.UsageError("Only one of the reference and the systems can be standard input.")
@@ -125,7 +127,7 @@ def expand_glob(path: str) -> list[str]:
 
 
 def name_systems(systems: Sequence[str]) -> dict[str, str]:
-    """The path of each NAME=PATH, by name; a PATH alone is named after its file, or its folder if files are alike."""
+    """The path of each NAME=PATH, by name. A PATH alone is named after its file, or its folder if files are alike."""
     pairs: list[tuple[str | None, str]] = []
     for system in systems:
         name, equals, path = system.partition("=")
@@ -151,7 +153,7 @@ def name_systems(systems: Sequence[str]) -> dict[str, str]:
 
 
 def _stem(path: str) -> str:
-    """The name of a file without its suffixes; a number with a point in it is no suffix."""
+    """The name of a file without its suffixes. A number with a point in it is no suffix."""
     stem = re.sub(r"(\.[A-Za-z][A-Za-z0-9]*)+$", "", Path(path).name)
     return stem or path
 

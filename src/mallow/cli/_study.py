@@ -88,8 +88,8 @@ _pair_options = bundle(
         "scheme",
         type=click.Choice(["all", "star", "optimal"]),
         default="all",
-        help="Which pairs of systems: all; each with the reference; or those that make a ranking most certain for "
-        "--budget.",
+        help="Which pairs of systems to compare: all, each system with the reference (star), or the best pairs for a "
+        "ranking with --budget comparisons (optimal).",
     ),
     option(
         "--per-pair",
@@ -104,7 +104,7 @@ _pair_options = bundle(
         "scores",
         multiple=True,
         metavar="NAME=SCORE",
-        help="What is known of a system, on the scale of `mallow rank`, for --pairs optimal. May be repeated.",
+        help="The expected score of a system, on the scale of `mallow rank`, for --pairs optimal. May be repeated.",
     ),
 )
 _window_options = bundle(
@@ -114,7 +114,7 @@ _window_options = bundle(
         "--length",
         default="200-256",
         metavar="LEAST-MOST",
-        help="Tokens: shorter texts are left out, longer ones are cut.",
+        help="Length in tokens. Shorter texts are left out, and longer texts are cut.",
         python={"window=TextWindow(…)": "--length LEAST-MOST"},
     ),
     option(
@@ -131,7 +131,7 @@ _prompt_options = bundle(
     option(
         "--all-prompts",
         is_flag=True,
-        help="Use all prompts, also headings and menus.",
+        help="Use all prompts, even headings and menus.",
         python={"prompts=None": "--all-prompts"},
     ),
 )
@@ -139,13 +139,13 @@ _check_options = bundle(
     "checks",
     _make_checks,
     option("--gold", least=0, default=6, help="Gold pairs to make, for texts."),
-    option("--gold-every", least=0, default=15, metavar="N", help="A gold pair once in N pairs; 0: never."),
+    option("--gold-every", least=0, default=15, metavar="N", help="Show a gold pair once in N pairs (0 for never)."),
     option(
         "--repeat-every",
         least=0,
         default=20,
         metavar="N",
-        help="A pair again, sides exchanged, once in N pairs; 0: never.",
+        help="Repeat a pair, with sides exchanged, once in N pairs (0 for never).",
     ),
 )
 
@@ -153,34 +153,38 @@ _check_options = bundle(
 @click.group(
     "study",
     cls=_StudyGroup,
-    short_help="Design a study with people; `study plan`: how many votes it needs.",
+    short_help="Design a study with people, or plan how many votes it needs.",
     subcommand_metavar="REFERENCE NAME=PATH... | plan NAME=SCORE...",
     epilog="\b\nExample:\n  mallow study human.jsonl small=small.jsonl large=large.jsonl --out study.json",
 )
 def study_group() -> None:
     """Design a study in which people compare systems with the reference and with each other.
 
-    `mallow study REFERENCE NAME=PATH...` is `mallow study design REFERENCE NAME=PATH...`: it writes a study for
-    `mallow annotate`. `mallow study plan` says how many votes it needs. Each has its own --help.
+    `mallow study REFERENCE NAME=PATH...` is short for `mallow study design REFERENCE NAME=PATH...`. It writes a study
+    for `mallow annotate`. `mallow study plan` estimates how many votes are needed. Each has its own --help.
     """
 
 
 @result_command(
     "design",
-    "Write a study: pairs of texts or pictures, balanced.",
+    "Write a study with balanced pairs of texts or pictures.",
     example="mallow study human.jsonl small=small.jsonl large=large.jsonl --out study.json",
     plot="how often each system is on the left of each other one",
 )
 @click.argument("reference")
 @systems_argument
-@option("--out", "-o", default="study.json", metavar="FILE", help="Where to write the study: .json.")
+@option("--out", "-o", default="study.json", metavar="FILE", help="The .json file to write.")
 @_pair_options
 @_window_options
 @_prompt_options
 @_check_options
-@option("--gold-file", metavar="FILE", help="Gold pairs of your own (.jsonl: prompt, left, right, expected -2 or 2).")
+@option(
+    "--gold-file",
+    metavar="FILE",
+    help="Your own gold pairs (.jsonl: prompt, left, right, expected -2 or 2).",
+)
 @option("--votes", least=1, default=1, help="How many annotators judge each pair.")
-@option("--per-annotator", least=1, metavar="N", help="The most pairs for one annotator.  [default: no limit]")
+@option("--per-annotator", least=1, metavar="N", help="The maximum number of pairs per annotator.  [default: no limit]")
 @option("--form", "form_file", metavar="FILE", help="Your own title, instructions, examples and questions (.json).")
 @option("--reference-name", default="human", help="The name of the reference among the systems.")
 @reader_options
@@ -201,10 +205,10 @@ def design_command(
     read: SampleReader,
     rng: int,
 ) -> Study:
-    """Write a study in which people compare the samples of systems with those of REFERENCE and with each other.
+    """Write a study in which people compare systems with REFERENCE and with each other.
 
-    Samples belong to one prompt if they have the same `id` (without ids, the same `prompt`). The defaults are those of
-    the MAUVE paper, with gold pairs and repeated pairs added: --gold-every 0 --repeat-every 0 leaves them out.
+    Samples belong to one prompt if they have the same `id` (without ids, the same `prompt`). The defaults follow the
+    study in the MAUVE paper, with gold pairs and repeated pairs added. --gold-every 0 --repeat-every 0 leaves them out.
     """
     from mallow.human import StudyDesign, design_study, read_form, read_gold, write_study
 
@@ -220,7 +224,7 @@ def design_command(
 
 @result_command(
     "plan",
-    "How many votes tell systems apart, and what they cost.",
+    "Estimate how many votes a study needs, and what they cost.",
     example="mallow study plan human=50 small=-30 large=10 --goal ranking",
     plot="the probability of reaching the goal against the votes",
 )
@@ -229,13 +233,13 @@ def design_command(
     "--goal",
     type=click.Choice(["apart", "ranking"]),
     default="apart",
-    help="Tell two systems apart, or have all of them in the right order.",
+    help="Tell two systems apart, or rank all of them in the right order.",
 )
 @option("--between", nargs=2, metavar="A B", help="Which two systems to tell apart.  [default: the closest two]")
 @option("--power", type=float, default=0.8, help="The probability of reaching the goal.")
 @option("--level", type=float, default=0.05, help="The level of significance, two-sided.")
 @option("--pairs", type=click.Choice(["all", "star"]), default="all", help="Pairs to compare.")
-@option("--ties", type=float, default=0.0, help="The share of ties, if the scores leave them out.")
+@option("--ties", type=float, default=0.0, help="The share of ties, if the scores leave out ties.")
 @option("--seconds", type=float, default=47.0, help="Time for one pair with all questions.")
 @option("--wage", type=float, default=16.0, help="Pay per hour.")
 @rng_option
@@ -251,11 +255,11 @@ def plan_command(
     wage: float,
     rng: int,
 ) -> VotePlan:
-    """How many votes tell systems apart, or bring them into the right order, and what they cost.
+    """Estimate how many votes it takes to tell systems apart, or to rank them in the right order, and what they cost.
 
-    Studies are simulated from Bradley–Terry scores that you expect, or that `mallow rank --question NAME --out
-    ranking.json` found in a pilot. A difference of 40 means that the better system wins 60 % of the votes, 85 means 70
-    %, 139 means 80 %.
+    It simulates studies from Bradley–Terry scores that you expect, or that `mallow rank --question NAME --out
+    ranking.json` found in a pilot. A difference of 40 means that the better system wins 60% of the votes. 85 means 70%,
+    and 139 means 80%.
     """
     from mallow.human import VoteCosts, VoteGoal, plan_votes
 

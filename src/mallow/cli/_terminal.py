@@ -67,7 +67,7 @@ def finish_output() -> None:
 
 
 def _lost_output(error: OSError) -> Exception:
-    """What to raise where standard output cannot be written; a pipe that nobody reads is no failure of ours."""
+    """What to raise where standard output cannot be written. A pipe that nobody reads is no failure of ours."""
     _discard(sys.stdout)
     if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
         return BrokenPipeError(error.errno, error.strerror)

@@ -1,6 +1,6 @@
 """Samples become points: language models, light encoders, word vectors, string kernels, image networks and spectra.
 
-Every embedder is a value that holds options, not weights; it is called with samples and returns an array (n, d). A
+Every embedder is a value that holds options, not weights. It is called with samples and returns an array (n, d). A
 plain function from a list of samples to such an array is an embedder too. The string kernels embed all texts together
 instead: `points` returns their features.
 
@@ -15,12 +15,15 @@ from mallow.embed._efficientnet import EfficientNet, efficientnet
 from mallow.embed._embed import (
     UNMATCHED,
     add_spaces,
+    check_prompts,
     embed_all,
     embed_samples,
     embedder_name,
+    features_alone,
     read_all,
     resolve_embedder,
     shares_prompts,
+    spaces_of_texts,
 )
 from mallow.embed._image_networks import OnnxImages, TorchScript, VisionModel, inception
 from mallow.embed._language_model import LanguageModel
@@ -31,8 +34,9 @@ from mallow.embed._preprocess import FidPreprocess, Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
 from mallow.embed._sentence_model import SentenceModel
 from mallow.embed._shards import embed_shards, shard_kind
-from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
+from mallow.embed._string_kernels import NGramKernel
 from mallow.embed._style import style
+from mallow.embed._subsequence_kernel import SubsequenceKernel
 from mallow.embed._texture import texture
 from mallow.embed._word_vectors import WordVectors, glove
 

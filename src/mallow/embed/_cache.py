@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from mallow._files import atomic_file, create_folder
 from mallow.embed._protocol import Points, read_bytes
-from mallow.errors import EstimateWarning, InputError
+from mallow.errors import EstimateWarning
 
 KEY_BYTES = 16  # chosen: two of a trillion samples share a key with probability 1e-15
 _DIGEST_BYTES = 16
@@ -62,7 +62,7 @@ class CacheFile:
 
     @classmethod
     def open(cls, path: Path) -> CacheFile:
-        """The file at `path`; a `DamageError` if its first line or its size is wrong."""
+        """The file at `path`. A `DamageError` if its first line or its size is wrong."""
         with path.open("rb") as stream:
             header = stream.readline(_LONGEST_HEADER)
             if stream.read(_DIGEST_BYTES) != _digest(b"", header):
@@ -77,7 +77,7 @@ class CacheFile:
         return cls(path, facts["rows"], record, start, header)
 
     def select(self, keys: Container[bytes]) -> dict[bytes, NDArray[Any]]:
-        """The rows of those keys that it holds; a `DamageError` if one of them is not as it was written."""
+        """The rows of those keys that it holds. A `DamageError` if one of them is not as it was written."""
         rows = {}
         for content, records in self._blocks():
             for place, key in enumerate(records["key"].tolist()):
@@ -205,7 +205,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of features; it need not exist yet.
+    """A folder of features. It need not exist yet.
 
     Examples
     --------
@@ -223,8 +223,17 @@ class Cache:
     def load(self, name: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[Any]]:
         """The rows of those keys that the cache holds for the embedder of this name, each as it was stored.
 
-        Damaged files are removed, and a single warning tells of them; their intact rows stay in the cache.
+        Damaged files are removed, and a single warning tells of them; their intact rows stay in the cache. A folder of
+        another user is not used, with a warning: its rows may be anything.
         """
+        if (foreign := self._foreign_folder(name)) is not None:
+            warnings.warn(
+                f"The cache {self.folder} is not used: {foreign} belongs to another user. Set MALLOW_CACHE to a folder "
+                "of your own, or to off.",
+                EstimateWarning,
+                stacklevel=3,
+            )
+            return {}
         wanted, rows, damaged = set(keys), dict[bytes, NDArray[Any]](), list[Damage]()
         for file in data_files(self._home(name)):
             try:
@@ -250,8 +259,12 @@ class Cache:
         return rows
 
     def store(self, name: str, keys: Sequence[bytes], rows: Points) -> None:
-        """Add rows to the cache, all of them or none."""
-        if len(keys) == 0:
+        """Add rows to the cache, all of them or none.
+
+        A cache that cannot be written, such as one on a full disk, is a warning: whoever has the rows can go on. In a
+        folder of another user, of which `load` warns, nothing is written.
+        """
+        if len(keys) == 0 or self._foreign_folder(name) is not None:
             return
         home = self._home(name)
         try:
@@ -259,10 +272,12 @@ class Cache:
             write_name(home, name)
             write_cache_file(_new_file(home), keys, rows)
         except OSError as error:
-            raise InputError(
-                f"The cache {self.folder} cannot be written: {error.strerror or error}. "
-                "Set MALLOW_CACHE to another folder, or to off."
-            ) from error
+            warnings.warn(
+                f"The cache {self.folder} cannot be written: {error.strerror or error}. What is embedded is used, and "
+                "embedded again next time. Set MALLOW_CACHE to another folder, or to off.",
+                EstimateWarning,
+                stacklevel=3,
+            )
 
     def entries(self) -> list[Entry]:
         """What the cache holds, one entry per embedder, the largest first."""
@@ -349,6 +364,13 @@ class Cache:
     def _home(self, name: str) -> Path:
         return self.folder / "features" / folder_name(name)
 
+    def _foreign_folder(self, name: str) -> Path | None:
+        """A folder of the cache that another user could fill; None if all of them are this user's."""
+        folders = (self.folder, self.folder / "features", self._home(name))
+        owners = {folder: folder.stat().st_uid for folder in folders if folder.exists()}
+        user = getattr(os, "geteuid", lambda: None)()  # Windows has none
+        return next((folder for folder, owner in owners.items() if user not in (owner, None)), None)
+
     def _homes(self) -> list[Path]:
         return sorted(folder for folder in self.folder.glob("features/*") if folder.is_dir())
 
@@ -419,7 +441,7 @@ def read_name(home: Path) -> str | None:
 
 
 def write_name(home: Path, name: str) -> None:
-    """Make the folder of an embedder say whose it is; a damaged file is replaced."""
+    """Make the folder of an embedder say whose it is. A damaged file is replaced."""
     if read_name(home) != name:
         with atomic_file(home / ABOUT) as stream:
             stream.write(json.dumps({"name": name}).encode())

@@ -49,7 +49,7 @@ class EfficientNet(StreamedImages):
         The file of the weights, efficientnet-lite0-57934424.pth.
     levels : "all" or "last"
         "last": the 1,280 averages over positions after the last convolution: what the image shows. "all": also the
-        averages after each of the seven stages, 2,064 in total; the early ones see noise, blur and texture.
+        averages after each of the seven stages, 2,064 in total. The early ones see noise, blur and texture.
     """
 
     path: str
@@ -58,7 +58,7 @@ class EfficientNet(StreamedImages):
     def __post_init__(self) -> None:
         one_of("levels", self.levels, get_args(Levels))
         if not Path(self.path).is_file():
-            raise InputError(f"`path` must be a file; there is no file {os.fspath(self.path)}. Check the path.")
+            raise InputError(f"`path` must be a file, but there is no file {os.fspath(self.path)}. Check the path.")
         object.__setattr__(self, "path", os.fspath(self.path))
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
@@ -16,9 +17,10 @@ from mallow.embed._cache import Cache, default_cache, sample_key
 from mallow.embed._names import find_embedder
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows, StreamingEmbedder
 from mallow.embed._style import Style, style
-from mallow.engine import bar
+from mallow.embed._texture import Texture, texture
+from mallow.engine import bar, expect
 from mallow.errors import Caveat, InputError
-from mallow.samples import Samples, read
+from mallow.samples import Samples, read, read_provenance, shard_suffix
 
 _FLUSH = 20.0  # seconds; chosen: at most so much work is lost when the process is killed
 _NAMELESS = ("samples", "list", "tuple", "ndarray")  # sources that tell nothing
@@ -101,7 +103,7 @@ def embed_all(
 
     Sets that have features already stay as they are where `embedder` is None. Features of two embedders, or samples of
     two kinds, are an error. With `lazy`, features in shards are not read. With `paired`, row i of all sets belongs
-    together. With `prompts`, "joint" or "ignore", texts also get the spaces of `add_spaces`.
+    together. With `prompts`, "joint" or "ignore", texts and images also get the spaces of `add_spaces`.
     """
     sets = read_all(sources, embedder, lazy=lazy, paired=paired)
     embedder = resolve_embedder(sets, embedder)
@@ -112,27 +114,30 @@ def embed_all(
 def _embed_sets(sets: Mapping[str, Samples], embedder: AnyEmbedder) -> dict[str, Samples]:
     if isinstance(embedder, JointEmbedder):
         return _embed_jointly(sets, embedder)
-    embedded = {
-        name: samples if _made_by(samples, embedder) else _embed_set(samples, embedder)
-        for name, samples in sets.items()
-    }
+    known = {name: _made_by(samples, embedder) for name, samples in sets.items()}
+    expect("embedding", times=len(known) - sum(known.values()))
+    embedded = {name: samples if known[name] else _embed_set(samples, embedder) for name, samples in sets.items()}
     _refuse_two_embedders(embedded)  # its weights may have been replaced meanwhile
     return embedded
 
 
 def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, prompts: str) -> dict[str, Samples]:
-    """Sets of texts, the reference first, with what evidence looks at beside the features.
+    """Sets of texts or images, the reference first, with what evidence looks at beside the features.
 
-    That is their style and, with ``prompts="joint"``, where a set has the prompts of the reference, the features of the
-    prompts and how far each text agrees with its own: the cosine of their features, and of their styles.
+    Texts get their style and, with ``prompts="joint"``, where a set has the prompts of the reference, the features of
+    the prompts and how far each text agrees with its own: the cosine of their features, and of their styles. Images get
+    their texture, if their files are there and Pillow is installed.
     """
-    if prompts not in ("joint", "ignore"):
-        raise InputError(f'`prompts` must be "joint" or "ignore"; got {prompts!r}.')
+    check_prompts(prompts)
     first = next(iter(sets.values()))
     shown = {id(samples): samples for samples in sets.values() if samples.texts is not None}
     spaces: dict[int, dict[str, Points]] = {}
-    if not isinstance(embedder, Style):
+    if not _is_style(embedder, first):
         spaces = {key: {"style": style(samples.require_texts())} for key, samples in shown.items()}
+    if not isinstance(embedder, Texture) and importlib.util.find_spec("PIL") is not None:
+        for samples in sets.values():
+            if samples.images is not None and all(path.is_file() for path in samples.images):
+                spaces[id(samples)] = {"texture": _embed_set(samples, texture).require_features()}
     if (
         prompts == "joint"
         and id(first) in shown
@@ -142,13 +147,55 @@ def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, pro
             if shares_prompts(first, samples):
                 spaces.setdefault(key, {}).update(_prompt_spaces(samples, spaces.get(key, {}).get("style"), embedder))
     return {
-        name: samples.with_spaces(spaces[id(samples)]) if id(samples) in spaces else samples
+        name: samples.with_spaces({**spaces[id(samples)], **(samples.spaces or {})})  # theirs first
+        if id(samples) in spaces
+        else _doubt_shards(samples)
         for name, samples in sets.items()
     }
 
 
+def _is_style(embedder: AnyEmbedder | None, samples: Samples) -> bool:
+    """Whether the features of samples are their style."""
+    return isinstance(embedder, Style) or (embedder is None and samples.embedder == style.name)
+
+
+def check_prompts(prompts: str) -> None:
+    """Raise an InputError for words that do not say what to do with prompts."""
+    if prompts not in ("joint", "ignore"):
+        raise InputError(f'`prompts` must be "joint" or "ignore"; got {prompts!r}.')
+
+
+def features_alone() -> Caveat:
+    """The caveat that evidence about texts rests on their features only."""
+    return Caveat(
+        "features alone",
+        "evidence looks at the embedder's features only: neither at the style of the texts nor at their prompts, which "
+        "are not read with the features. Where the texts fit the memory, pass the texts themselves.",
+    )
+
+
+def _doubt_shards(samples: Samples) -> Samples:
+    """Shards of the features of texts get a caveat. Others stay as they are."""
+    name = "" if samples.shards is None else samples.shards.shards[0].name
+    source = (read_provenance(name) or {}).get("source") if name.lower().endswith(".npz") else None
+    if source is None or shard_suffix(str(source)) in ("", ".tar"):  # a folder or an archive of images
+        return samples
+    return Samples.trusted(**vars(samples) | {"caveats": (*samples.caveats, features_alone())})
+
+
+def spaces_of_texts(samples: Samples, embedder: AnyEmbedder | None, *, prompts: bool) -> dict[str, Points]:
+    """The spaces of texts that have features: their style and, with `prompts`, how far each agrees with its own."""
+    if samples.texts is None:
+        return {}
+    spaces = {} if _is_style(embedder, samples) else {"style": style(samples.texts)}
+    if prompts and samples.prompts is not None:
+        made = _prompt_spaces(samples, spaces.get("style"), embedder)
+        spaces |= {name: rows for name, rows in made.items() if name == "prompts"}
+    return spaces
+
+
 def shares_prompts(reference: Samples, model: Samples) -> bool:
-    """Whether both sides answer the same prompts, more than one; a few may be missing on either side."""
+    """Whether both sides answer the same prompts, more than one. A few may be missing on either side."""
     if reference.prompts is None or model.prompts is None:
         return False
     sides = set(reference.prompts), set(model.prompts)
@@ -381,7 +428,7 @@ def _checked(rows: object, n: int, source: str) -> Points:
         array = np.asarray(rows)
     except ValueError:  # rows of different lengths
         raise InputError(
-            f"The embedder must return rows of equal length for {source}; it returns a ragged list."
+            f"The embedder must return rows of equal length for {source}, but it returns a ragged list."
         ) from None
     if array.ndim != 2 or len(array) != n:
         raise InputError(f"The embedder must return an array (n, d) of {n} rows for {source}; got shape {array.shape}.")

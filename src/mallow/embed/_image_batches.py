@@ -41,7 +41,7 @@ class LoadedNetwork(NamedTuple):
 
 
 class StreamedImages(StreamsFeatures):
-    """The methods that all image embedders share; each of them only loads its network."""
+    """The methods that all image embedders share. Each of them only loads its network."""
 
     kind: ClassVar[Literal["image"]] = "image"
 
@@ -65,7 +65,7 @@ def batch_limit(device: str) -> int:
 
 
 def exact_providers(runtime: Any) -> list[str]:
-    """The providers of onnxruntime to use; others, such as CoreML, may compute in half precision without notice."""
+    """The providers of onnxruntime to use. Others, such as CoreML, may compute in half precision without notice."""
     available = runtime.get_available_providers()
     return [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in available]
 
@@ -73,7 +73,7 @@ def exact_providers(runtime: Any) -> list[str]:
 def checked_file(path: str | os.PathLike[str], preprocess: object) -> str:
     """The path of a network that comes as a file, if the file exists and `preprocess` is a `Preprocess`."""
     if not Path(path).is_file():
-        raise InputError(f"`path` must be a file; there is no file {os.fspath(path)}. Check the path.")
+        raise InputError(f"`path` must be a file, but there is no file {os.fspath(path)}. Check the path.")
     if not isinstance(preprocess, Preprocess | FidPreprocess):
         raise InputError(f"`preprocess` must be a Preprocess(size=…, …); got {preprocess!r}.")
     return os.fspath(path)

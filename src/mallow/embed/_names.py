@@ -32,7 +32,7 @@ _NAMES = {
     "glove": ("text", "mallow.embed._word_vectors:glove"),
     "style": ("text", "mallow.embed._style:Style"),
     "ngram": ("text", "mallow.embed._string_kernels:NGramKernel"),
-    "subsequence": ("text", "mallow.embed._string_kernels:SubsequenceKernel"),
+    "subsequence": ("text", "mallow.embed._subsequence_kernel:SubsequenceKernel"),
     "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
     "texture": ("image", "mallow.embed._texture:Texture"),
     "mel": ("audio", "mallow.embed._mel:MelStatistics"),
@@ -91,7 +91,7 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
 
 
 def has_default(kind: str) -> bool:
-    """Whether the packages of the default embedder are installed; nothing is imported."""
+    """Whether the packages of the default embedder are installed. Nothing is imported."""
     return all(importlib.util.find_spec(module) is not None for module in _NEEDED.get(kind, ()))
 
 
@@ -112,7 +112,7 @@ def _is_path(spec: str) -> bool:
 
 
 def import_object(spec: str, argument: str) -> Any:
-    """The object that package.module:object names; a class is called without arguments.
+    """The object that package.module:object names. A class is called without arguments.
 
     `argument` is the name of the argument that the error message is about.
     """
@@ -160,7 +160,7 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
 
 
 def _make(maker: Callable[..., Any], options: dict[str, Any], spec: str) -> AnyEmbedder:
-    """What a function or class makes; its own parameters are options, and so are the fields of what it makes."""
+    """What a function or class makes. Its own parameters are options, and so are the fields of what it makes."""
     parameters = inspect.signature(maker).parameters.values()
     keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     made = maker(**{name: value for name, value in options.items() if name in keywords})
@@ -234,5 +234,6 @@ def _refuse_unknown(options: Mapping[str, Any], fields: list[str], spec: str) ->
     for name in options:
         if name not in fields:
             raise InputError(
-                f"{spec} has no option {name!r}; it has: {', '.join(fields) or 'none'}.{did_you_mean(name, fields)}"
+                f"{spec} has no option {name!r}. Its options are "
+                f"{', '.join(fields) or 'none'}.{did_you_mean(name, fields)}"
             )

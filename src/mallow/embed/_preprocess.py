@@ -35,7 +35,7 @@ _MOST_PIXELS = 2**27  # after the resize; chosen: a strip of 1×60000 pixels mus
 
 @dataclass(frozen=True)
 class Preprocess:
-    """What is done to an image before a network sees it; its repr is part of the name of the embedder.
+    """What is done to an image before a network sees it. Its repr is part of the name of the embedder.
 
     The steps, in this order:
 
@@ -54,9 +54,9 @@ class Preprocess:
     ----------
     size : int, (height, width) or None
         An integer is the length of the shorter side; proportions are kept. A pair is the size itself; proportions are
-        lost. None keeps the size of every image; all must then have the same size, unless `crop` sets it.
+        lost. None keeps the size of every image. All must then have the same size, unless `crop` sets it.
     crop : int, (height, width) or None
-        The size of the centre that is kept; an integer means a square. None keeps everything, or, when `size` is an
+        The size of the centre that is kept. An integer means a square. None keeps everything, or, when `size` is an
         integer, the central square of that size, because all images of a batch must have one size.
     resample : "bicubic", "bilinear" or "lanczos"
         Filter of the resize.
@@ -118,7 +118,7 @@ class Preprocess:
             An array is (height, width) or (height, width, channels) with 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA)
             channels: bool, uint8, uint16, or floating point in [0, 1].
         label : str
-            What to call the image in an error message; a file is called by its path.
+            What to call the image in an error message. A file is called by its path.
         """
         if isinstance(image, (str, os.PathLike)):
             path = os.fspath(image)
@@ -147,7 +147,7 @@ class Preprocess:
         rows, columns = (height, width) if crop is None else _pair(crop)
         if rows > height or columns > width:
             raise InputError(
-                f"{label}: the image must be at least as large as `crop` = {self.crop}; it is {height}×{width}. "
+                f"{label}: the image must be at least as large as `crop` = {self.crop}, but it is {height}×{width}. "
                 "Set `size` as well: smaller images are then enlarged."
             )
         top, left = (height - rows) // 2, (width - columns) // 2
@@ -205,7 +205,7 @@ def _checked_numbers(name: str, values: Any, length: int) -> tuple[float, ...] |
 
 @dataclass(frozen=True)
 class FidPreprocess:
-    """The preprocessing of a published FID tool; its repr is part of the name of the embedder.
+    """The preprocessing of a published FID tool. Its repr is part of the name of the embedder.
 
     All of them convert files to RGB as Pillow does: transparency and the orientation in EXIF are ignored. Then
 
@@ -294,7 +294,7 @@ def processor_settings(source: Source) -> dict[str, Any]:
 
 
 def preprocess_from_settings(model: str, settings: dict[str, Any]) -> Preprocess:
-    """The `Preprocess` that does what these settings say; an error where there is none."""
+    """The `Preprocess` that does what these settings say. An error where there is none."""
     try:
         return _preprocess(model, settings)
     except InputError:

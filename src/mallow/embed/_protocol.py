@@ -24,8 +24,8 @@ class Embedder(Protocol):
     """Turns samples into features: any callable with a name.
 
     The name goes into the signature of every score and into the key of the cache, so it must include everything that
-    the features depend on: weights with their revision, pooling, length, precision. A plain function has no such name;
-    it works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns what it finds doubtful
+    the features depend on: weights with their revision, pooling, length, precision. A plain function has no such name.
+    It works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns what it finds doubtful
     about these samples as a tuple of `Caveat`. One that is faster than a cache has an attribute ``cached = False``;
     one whose features are for evidence only, without a published score, has ``published = False``.
     """
@@ -50,7 +50,7 @@ class StreamingEmbedder(Embedder, Protocol):
         ...
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
-        """Places among the samples, each of them once, with their features; the model is loaded only once."""
+        """Places among the samples, each of them once, with their features. The model is loaded only once."""
         ...
 
 
@@ -85,7 +85,7 @@ class StreamsFeatures:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file; an InputError that names it if it cannot be read."""
+    """The content of a file. An InputError that names it if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -120,7 +120,7 @@ def collected(parts: Iterable[Rows], n: int) -> Points:
 
 
 def checked_texts(samples: Sequence[str], name: str = "samples") -> list[str]:
-    """The samples as a list, if all of them are texts; an empty string is a text."""
+    """The samples as a list, if all of them are texts. An empty string is a text."""
     if isinstance(samples, (str, bytes)):
         raise InputError(
             f"`{name}` must be a list of texts; got a single {type(samples).__name__}. Put it into a list."

@@ -26,7 +26,7 @@ class SentenceModel(StreamsFeatures):
     """Features of texts from a sentence-transformers model, in float32.
 
     Its own pooling, scaling and default prompt are used. Texts of similar length share a batch, so that there is little
-    padding; the padding is masked and changes the features only by rounding (below 1e-6 for all-MiniLM-L6-v2).
+    padding. The padding is masked and changes the features only by rounding (below 1e-6 for all-MiniLM-L6-v2).
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class SentenceModel(StreamsFeatures):
         return f"SentenceModel({self._source.label}, max_length={self.max_length or 'own'}, float32)"
 
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
-        """Places among the texts with their features, long texts first; the model is loaded once."""
+        """Places among the texts with their features, long texts first. The model is loaded once."""
         texts = checked_texts(samples)
         model = kept_model(lambda: f"{self!r} {self.name}", self._load)
         length = model.max_seq_length
@@ -95,7 +95,7 @@ class SentenceModel(StreamsFeatures):
             # sentence-transformers would load it, with a pooling that the user did not choose.
             raise InputError(
                 f"`model` must be a sentence-transformers model, which has a modules.json; {self.model!r} has none. "
-                "Use LanguageModel for other transformers models; it lets you choose the pooling."
+                "Use LanguageModel for other transformers models, where you can choose the pooling."
             )
 
     def _load(self) -> Any:

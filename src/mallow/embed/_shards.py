@@ -1,4 +1,4 @@
-"""Many files of texts or images become files of features, on this machine or a cluster; a rerun resumes the work.
+"""Many files of texts or images become files of features, on this machine or a cluster. A rerun resumes the work.
 
 A task is an input shard. Its samples are embedded a part at a time, and each part becomes an output shard, which its
 worker writes itself, completely or not at all. A worker that dies loses the part that it was at: the task starts again
@@ -76,7 +76,7 @@ def embed_shards(
     folder : path or URL
         Where output shards are written. All workers must be able to write there.
     embedder : Embedder, callable, name or None
-        As in `mallow.score`; each worker loads it once. It must embed each sample by itself, which string kernels do
+        As in `mallow.score`. Each worker loads it once. It must embed each sample by itself, which string kernels do
         not.
     engine : None, "ray", "ray://…" or an engine
         None: one shard after another, on all processors of this machine. On a cluster each worker embeds shards of its
@@ -239,7 +239,7 @@ def kind_of(source: str) -> str:
 
 
 def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedder:
-    """The embedder that a name stands for; an InputError if it cannot embed each sample by itself."""
+    """The embedder that a name stands for. An InputError if it cannot embed each sample by itself."""
     chosen = find_embedder(embedder, kind=kind) if embedder is None or isinstance(embedder, str) else embedder
     if isinstance(chosen, JointEmbedder):
         raise InputError(

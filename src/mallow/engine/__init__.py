@@ -6,7 +6,8 @@ workers.
 
 from mallow.engine._engine import AnyEngine, Engine, Threads, memory_budget, open_engine, resolve_engine
 from mallow.engine._exact import DOUBLE, SINGLE, bits_for_squares, round_to, settle, unit_rows
-from mallow.engine._passes import Passes, bar, quiet
+from mallow.engine._passes import Passes
+from mallow.engine._progress import bar, expect, overall, quiet
 from mallow.engine._ray import Ray
 from mallow.engine._threads import cores, one_core, ordered_map, run_now, single_threaded_blas, start, worker_pool
 

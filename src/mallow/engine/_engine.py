@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from mallow.engine._ray import Ray
@@ -151,8 +152,22 @@ def _machine() -> int:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # Windows
         return 2 * _UNKNOWN
+    return min([total, *_group_limits(Path("/"))])
+
+
+def _group_limits(root: Path) -> list[int]:
+    """The limits of memory of the control group of this process and of those above it, of both versions of Linux."""
+    limits: list[int] = []
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
-            return min(total, int(file.read()))
-    except (OSError, ValueError):  # no such limit, or "max"
-        return total
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:  # another system
+        return limits
+    for line in lines:
+        _, kinds, group = line.split(":", 2)
+        if kinds in ("", "memory"):
+            base, file = ("", "memory.max") if kinds == "" else ("memory", "memory.limit_in_bytes")
+            names = Path(group.lstrip("/"))
+            for folder in (names, *names.parents):
+                with suppress(OSError, ValueError):  # not visible in here, or "max"
+                    limits.append(int((root / "sys/fs/cgroup" / base / folder / file).read_text(encoding="ascii")))
+    return limits

@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +15,9 @@ from numpy.typing import NDArray
 
 from mallow._files import atomic_file, make_folder, refuse_special
 from mallow.engine._engine import Engine
+from mallow.engine._progress import bar
 from mallow.errors import InputError
 
-_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOG = logging.getLogger("mallow")
 _EVERY = 20.0  # seconds between two checkpoints; chosen: at most so much work is lost
 _SHARE = 0.05  # of the time that checkpoints may take; chosen
@@ -132,7 +129,7 @@ class Passes:
             ) from error
 
     def _load(self, name: str, state: Arrays) -> int:
-        """Fill the state from a checkpoint; the number of tasks in it, 0 without one."""
+        """Fill the state from a checkpoint. The number of tasks in it, 0 without one."""
         path = None if self._folder is None else self._folder / f"{name}.npz"
         if path is None or not path.exists():
             return 0
@@ -156,41 +153,3 @@ class Passes:
             total.update(repr((key, array.shape, array.dtype.str)).encode())
             total.update(values.reshape(-1).view(np.uint8).data)
         return total.digest()
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Show no progress bars inside this context, nor in functions called from it."""
-    token = _QUIET.set(True)
-    try:
-        yield
-    finally:
-        _QUIET.reset(token)
-
-
-@contextmanager
-def bar(verb: str, total: int, *, done: int = 0, wanted: bool | None = None) -> Iterator[Callable[[int, str], None]]:
-    """Show a progress bar; yields a function of how much of `total` is done and a note to show beside the bar.
-
-    Parameters
-    ----------
-    verb : str
-        What is being done, such as "embedding"; shown before the bar.
-    total : int
-        How much there is to do, in any unit.
-    done : int
-        How much of it was done earlier.
-    wanted : bool or None
-        Whether to show a bar. None: only if standard error is a terminal. Inside `quiet` there is never a bar.
-    """
-    visible = wanted is True or (wanted is None and sys.stderr is not None and sys.stderr.isatty())
-    if done >= total or not visible or _QUIET.get():
-        yield lambda completed, note: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(verb), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total, completed=done, note="")
-        yield lambda completed, note: progress.update(task, completed=completed, note=note)

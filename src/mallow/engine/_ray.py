@@ -147,8 +147,8 @@ def _call(shared: tuple[str, Callable[[Any], Any]], task: Any) -> Any:
     own = version("mallow")
     if own != theirs:
         raise InputError(
-            f"all machines of a cluster must have the same version of mallow; a worker has {own}, and this process has "
-            f"{theirs}. Install mallow=={theirs} on all of them."
+            f"all machines of a cluster must have the same version of mallow, but a worker has {own}, and this "
+            f"process has {theirs}. Install mallow=={theirs} on all of them."
         )
     with single_threaded_blas(), one_core():
         return function(task)
@@ -178,7 +178,7 @@ def _fetch(ray: Any, reference: Any) -> Any:
     except ray.exceptions.ObjectLostError as error:
         raise InputError(
             f"what the cluster held is lost and cannot be computed again: {type(error).__name__}. Did its machines die "
-            "more than `retries` times? Start again; what is done stays in the checkpoint."
+            "more than `retries` times? Start again. The checkpoint keeps the finished tasks."
         ) from error
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError) as error:
         raise InputError(

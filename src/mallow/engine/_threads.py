@@ -103,8 +103,14 @@ class _OneThread:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._unlock)
         self._callers = 0
         self._before: list[tuple[Any, int]] = []  # each BLAS library, and its number of threads
+
+    def _unlock(self) -> None:
+        """In a forked process the thread that held the lock does not exist. Its limit of threads stays."""
+        self._lock = threading.Lock()
 
     def enter(self) -> None:
         with self._lock:
@@ -143,7 +149,7 @@ def single_threaded_blas() -> Iterator[None]:
     """Limit every BLAS call of the process to one thread.
 
     A BLAS that splits a product over its own threads may round it differently for each number of threads. With one
-    thread, the bits depend on the operands and their shapes alone; the work is parallel over blocks of fixed shape
+    thread, the bits depend on the operands and their shapes alone. The work is parallel over blocks of fixed shape
     instead.
     """
     _ONE_THREAD.enter()

@@ -7,11 +7,13 @@
 arguments and raises warnings; `masses` returns doubts as values, in `Masses.caveats`.
 
     features  _features · _row_order          accepted arrays, in an order that depends on their values alone
-    reduce    _reduce · _pca                  joint principal components
+    reduce    _reduce · _pca · _spectrum      joint principal components
     bins      _quantize · _kmeans · _nearest · _device · _quantisers
     shards    _survey · _stream               the same bins, of rows that are never all in memory
     ratios    _neighbors · _kernel_density · _classifier · _gaussian · _direct
 """
+
+from collections.abc import Callable
 
 from mallow.estimate._classifier import Classifier, calibrate_scores, choose_penalty, logistic_regression
 from mallow.estimate._direct import LogLikelihoods, compute_direct_frontier, direct, direct_frontier, log_likelihoods
@@ -22,11 +24,20 @@ from mallow.estimate._kmeans import lloyd
 from mallow.estimate._neighbors import Neighbors
 from mallow.estimate._pca import Reduction
 from mallow.estimate._quantisers import Lattice, LevelSets, Product, Quantiser, RandomCentres, Residual
-from mallow.estimate._quantize import Codebook, Prepared, Quantize, split_size
+from mallow.estimate._quantize import Codebook, Prepared, Quantize, automatic_bins, published_bins, split_size
 from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import canonical_order, row_keys, unit_keys
 from mallow.estimate._stream import StreamedQuantization, quantize_shards
 from mallow.estimate._survey import Survey, fetch_rows, hash_names, survey_rows
+
+ESTIMATORS: dict[str, Callable[[], Estimator]] = {
+    "quantize": Quantize,
+    "neighbors": Neighbors,
+    "kernel-density": KernelDensity,
+    "classifier": Classifier,
+    "gaussian": Gaussian,
+}
+"""Estimators from features, by the names that they have on the command line."""
 
 __all__ = [
     "Classifier",

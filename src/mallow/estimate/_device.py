@@ -145,7 +145,7 @@ def _device_within(namespace: Any, package: str, within: str) -> Any:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The package and the device in it; no package for this processor."""
+    """The package and the device in it. No package for this processor."""
     if name in ("", "cpu"):
         return "", ""
     if name.partition(":")[0] in _OF_TORCH:

@@ -86,7 +86,7 @@ def log_likelihoods(
     ids = not all(isinstance(text, str) for text in (*reference, *generated))
     if ids and surrogate.vocabulary != model.vocabulary:
         raise InputError(
-            f"Token ids must mean the same to `surrogate` and `model`; they have {surrogate.vocabulary} and "
+            f"Token ids must mean the same to `surrogate` and `model`, but they have {surrogate.vocabulary} and "
             f"{model.vocabulary} tokens. Pass texts instead of ids."
         )
     return LogLikelihoods(
@@ -105,9 +105,9 @@ def direct_frontier(
         KL(P‖R_λ) ≈ mean over x ~ P of  log P′(x) − log(λP′(x) + (1−λ)Q(x)),
         KL(Q‖R_λ) ≈ mean over x ~ Q of  log Q(x) − log(λP′(x) + (1−λ)Q(x)).
 
-    The paper does not say what to do with estimates below 0; the first is negative for small λ when human text is
+    The paper does not say what to do with estimates below 0. The first is negative for small λ when human text is
     likelier under Q than under the surrogate P′. Here they are set to 0, with an `EstimateWarning` where this cannot be
-    chance. Each estimate is convex in λ, so that the curve is then monotone; it has a kink, and its area is accurate to
+    chance. Each estimate is convex in λ, so that the curve is then monotone. It has a kink, and its area is accurate to
     about 1e-3 instead of 1e-8. Models should not be ranked by it: the surrogate is the judge, and any two models are
     disjoint on long texts (rank correlation with people in the paper: 0.37).
 
@@ -138,7 +138,7 @@ def direct_frontier(
 def compute_direct_frontier(
     log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, grid: Grid = None
 ) -> Frontier:
-    """`direct_frontier` without warnings; its caveats are in `Frontier.caveats`."""
+    """`direct_frontier` without warnings. Its caveats are in `Frontier.caveats`."""
     at_p, at_q = _log_ratios(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q)
     template = frontier(Masses.from_histograms([1.0], [1.0]), grid=grid)  # for its λ
     lam = template.lam
@@ -167,7 +167,7 @@ def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *
     pooled : bool
         As in `Masses.from_log_ratio`. False: the cost of P is averaged over the generated texts (paper:
         eq:knn:fdiv-from-LR). What the model misses altogether is then not seen, and where human text is likelier under
-        Q than under the surrogate, the cost of Q may be infinite; there is a caveat where a few texts dominate.
+        Q than under the surrogate, the cost of Q may be infinite. There is a caveat where a few texts dominate.
 
     Examples
     --------

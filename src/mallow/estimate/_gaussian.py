@@ -60,9 +60,9 @@ class Gaussian:
     shrinkage : float or None
         How far, in [0, 1], each covariance is moved towards the one shared by both samples (multiplied by a factor that
         keeps the trace, in coordinates where the shared one is the identity). None: as far as the formula of Ledoit and
-        Wolf says, which goes to 0 as the samples grow, unless the covariances agree; the shared covariance itself is
+        Wolf says, which goes to 0 as the samples grow, unless the covariances agree. The shared covariance itself is
         moved by the same formula towards a multiple of the identity, so that d > n works. 0: the covariances as they
-        are, as in the paper; the distance between two fits to the *same* Gaussian then grows like d²/n (frontier
+        are, as in the paper. The distance between two fits to the *same* Gaussian then grows like d²/n (frontier
         integral 0.57 for n = 500, d = 50; 0.03 with None).
     reduce : Reduce or None
         Reduction first. The paper finds that 5 or 10 axes work best and that 100 are much worse. None: no reduction.

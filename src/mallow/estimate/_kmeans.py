@@ -93,7 +93,7 @@ def lloyd(
     threads : int, optional
         By default all processors available to the process.
     max_iter : int
-        The largest number of rounds. The objective falls strictly, so the loop ends by itself; the last rounds move few
+        The largest number of rounds. The objective falls strictly, so the loop ends by itself. The last rounds move few
         points.
     device : Device, optional
         Where products are computed; by default on this processor.
@@ -199,7 +199,7 @@ def _fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> Non
 
 
 def _update_sums(data: Data, before: Labels, after: Labels, sums: Doubles, workers: Workers) -> None:
-    """Add the points that joined a bin to its sum, subtract those that left; the last column sums the weights."""
+    """Add the points that joined a bin to its sum, subtract those that left. The last column sums the weights."""
     joined = np.flatnonzero(after != before)
     left = joined[before[joined] >= 0]
     rows = np.concatenate([joined, left])

@@ -61,7 +61,7 @@ class Grid:
 def find_grid(points: Array, chosen: Labels, *, fine: bool) -> Grid:
     """The finest grid around the chosen points on which squared distances are exact, in float32 or (`fine`) in float64.
 
-    The origin is near their mean, at powers of two; it depends neither on the order of the points nor on how often one
+    The origin is near their mean, at powers of two. It depends neither on the order of the points nor on how often one
     is there.
     """
     largest = max(float(points.max()), -float(points.min()))
@@ -94,7 +94,7 @@ def nearest_centres(points: Array, centres: Array, grid: Grid | None = None, *, 
         On which points and centres are compared: with that of a clustering, the points that were clustered get their
         labels again. By default the finest around the centres.
     device : Device, optional
-        Where products are computed. By default on this processor; the labels are the same.
+        Where products are computed. By default on this processor. The labels are the same.
     """
     grid = find_grid(centres, np.arange(len(centres)), fine=True) if grid is None else grid
     labels = np.empty(len(points), np.int64)

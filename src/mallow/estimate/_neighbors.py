@@ -57,7 +57,7 @@ class Neighbors:
 
     noise : float
         The standard deviation σ of Gaussian noise that is added to each reduced feature. 0: none. The paper's theorem
-        (thm:mauve:knn) is about P and Q blurred in this way, which have densities even where the features repeat; the
+        (thm:mauve:knn) is about P and Q blurred in this way, which have densities even where the features repeat. The
         divergence of the blurred distributions is at most that of P and Q. With
         k = `mallow.theory.bounds.suggested_neighbors` the two terms of its bound are balanced.
 
@@ -179,7 +179,7 @@ def _neighbourhoods(points: Array, times: Array, neighbors: int, eps: float) -> 
     """How many of the nearest neighbours of each distinct point are in P and in Q, shape (2, points).
 
     `times` (2, points) is how often each point occurs in either sample. Candidates come from a fast search whose
-    distances are made of products, and are therefore inexact; the distances of the candidates are computed again from
+    distances are made of products, and are therefore inexact. The distances of the candidates are computed again from
     differences. Where a candidate may be missing, for instance because many are tied, all points are compared.
     """
     from scipy.spatial.distance import cdist
@@ -273,7 +273,7 @@ def checked_distances(distances: Any, n: int) -> tuple[Features, int]:
 
 
 def to_unit_range(points: Features) -> tuple[Array, int]:
-    """Points divided by 2**exponent, so that no square overflows, and the exponent; the division is exact."""
+    """Points divided by 2**exponent, so that no square overflows, and the exponent. The division is exact."""
     exponent = math.frexp(float(np.abs(points).max()))[1]
     return np.ldexp(points.astype(np.float64), -exponent), exponent
 

@@ -79,7 +79,7 @@ class RandomCentres:
 
 @dataclass(frozen=True)
 class Product:
-    """Product quantisation: the axes in groups, k-means in each; a bin for each combination that occurs.
+    """Product quantisation: the axes in groups, k-means in each. A bin for each combination that occurs.
 
     With b bins in all, each of g groups has b^(1/g) clusters. Axes are dealt out in turn, so that the groups have about
     the same variance where the axes are principal components.
@@ -116,7 +116,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Residual:
-    """Residual quantisation: k-means, then k-means of what is left, and so on; a bin for each combination that occurs.
+    """Residual quantisation: k-means, then k-means of what is left, and so on. A bin for each combination that occurs.
 
     The hard assignment of a deep residual mixture model (DRMM, Hämäläinen and Solin, 2020), which the first MAUVE paper
     tried: 3 layers of 10 components are up to 1,000 bins. With b bins in all, each of l levels has b^(1/l) clusters.
@@ -154,7 +154,7 @@ class Residual:
 class LevelSets:
     """The oracle: bins of points at which the likelihood ratio P/Q is about the same (paper: thm:quant_error_fdiv).
 
-    No partition into so many bins loses less of a divergence, apart from rounding; it needs the true ratio, and so it
+    No partition into so many bins loses less of a divergence, apart from rounding. It needs the true ratio, and so it
     serves to tell how far a real quantiser is from the best. `mallow.theory.bounds.oracle_partition` does the same for
     known masses.
 
@@ -278,7 +278,7 @@ class Lattice:
 
 
 class _Spreader:
-    """A network from points to the unit sphere; its first weights are drawn by numpy, the same on every machine."""
+    """A network from points to the unit sphere. Its first weights are drawn by numpy, the same on every machine."""
 
     def __init__(self, torch: Any, width: int, hidden: int, dimension: int, rng: np.random.Generator) -> None:
         self.torch = torch

@@ -16,20 +16,17 @@ from mallow.engine import Passes, cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate._features import Features, checked_pair
 from mallow.estimate._pca import (
-    ROWS,
-    ProductSums,
     Projection,
     Reduction,
     RowSource,
-    Spectrum,
     evenly_spaced,
     find_axes,
     is_enough,
     largest_rest,
     pca_joint,
-    spectrum_from_sums,
 )
 from mallow.estimate._row_order import BLOCK, NO_ROWS, canonical_order
+from mallow.estimate._spectrum import ROWS, ProductSums, Spectrum, spectrum_from_sums
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 
@@ -71,8 +68,8 @@ class Reduce:
             whole("dimension", self.dimension, least=1)
         elif self.variance is None:
             raise InputError(
-                "`variance` or `dimension` must be a number; both are None. Pass reduce=None to the estimator for no "
-                "PCA."
+                "`variance` or `dimension` must be a number, but both are None. Pass reduce=None to the estimator "
+                "for no PCA."
             )
         if self.variance is not None and not 0 < self.variance <= 1:
             raise InputError(f"`variance` must be above 0 and at most 1; got {self.variance!r}.")
@@ -169,7 +166,7 @@ def reduce_views(
     surveys: Sequence[Survey],
     views: Sequence[tuple[int, ...]],
 ) -> list[View]:
-    """The reduction of each view; a side that is in several of them is read once for all."""
+    """The reduction of each view. A side that is in several of them is read once for all."""
     dtypes = [np.result_type(*(shards[side].dtype for side in sides)) for sides in views]
     keys = [
         np.concatenate([surveys[side].keys[dtype.name] for side in sides])

@@ -100,6 +100,18 @@ def row_keys(rows: Array) -> npt.NDArray[np.uint64]:
     return hash_rows(rows, np.dtype(np.float64), cores())
 
 
+def choose_rows(keys: npt.NDArray[np.uint64], most: int) -> npt.NDArray[np.int64] | None:
+    """The rows, in order, whose keys, mixed once more, are the smallest: about `most` of them. None: all."""
+    if len(keys) <= most:
+        return None
+    mixed = keys.copy()  # the finaliser of splitmix64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    last = np.partition(mixed, most - 1)[most - 1]
+    return np.flatnonzero(mixed <= last)  # copies of a row are all in, or all out
+
+
 def unit_keys(rows: Array, threads: int | None = None) -> npt.NDArray[np.uint64]:
     """As `row_keys`, but equal for rows that differ by a power of two, whatever the unit of measurement."""
     return hash_rows(rows, np.dtype(np.float64), threads or cores(), scaled=True)

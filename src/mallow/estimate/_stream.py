@@ -23,7 +23,7 @@ from mallow.estimate._nearest import Grid, nearest_centres
 from mallow.estimate._pca import Projection, Reduction
 from mallow.estimate._quantize import Codebook, Quantize, draw_against_itself, too_few_points
 from mallow.estimate._reduce import View, project_rows, reduce_views
-from mallow.estimate._row_order import CanonicalOrder, canonical_order
+from mallow.estimate._row_order import CanonicalOrder, canonical_order, choose_rows
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
 from mallow.theory import Masses, Partition
@@ -81,7 +81,9 @@ def quantize_shards(
         return _with_codebook(passes, quantize, quantize.codebook, shards, rngs, split_rngs)
     smaller = quantize.for_halves(n, m)
     pair, alone = reduce_views(passes, quantize.reduce, shards, surveys, [(0, 1), (0,)])
-    _check_work(pair, quantize, bins, shards[0].width)
+    sample = quantize.sample_for(n, m)
+    _check_work(pair, sample, bins, shards[0].width)
+    quantize = replace(quantize, sample=sample)
     clusterings = _cluster_all(passes, "clusters", quantize, shards, pair, rngs)
     clusterings_alone = _cluster_all(passes, "own-clusters", smaller, shards, alone, split_rngs)
     jobs = [
@@ -104,7 +106,7 @@ def quantize_shards(
 
 @dataclass(frozen=True, eq=False)
 class _Clustering:
-    """A clustering; the labels of all rows where all were clustered."""
+    """A clustering. The labels of all rows where all were clustered."""
 
     centres: Array
     grid: Grid
@@ -112,16 +114,16 @@ class _Clustering:
     caveats: tuple[Caveat, ...]
 
 
-def _check_work(view: View, quantize: Quantize, bins: int, columns: int) -> None:
+def _check_work(view: View, sample: int, bins: int, columns: int) -> None:
     """Raise an InputError if k-means would take days, or if the rows that it clusters do not fit the memory.
 
-    The published number of bins grows with the samples; `columns` are those of rows that are not reduced.
+    `columns` are those of rows that are not reduced.
     """
-    rows = min(len(view.keys), quantize.sample)
+    rows = min(len(view.keys), sample)
     width = columns if view.reduction is None else len(view.reduction.axes)
     if float(rows) * bins * width > _MOST_WORK:
         raise InputError(
-            f"`bins` must be fewer for so many samples: {bins:,} bins for {rows:,} rows of {width} columns take "
+            f"`bins` must be fewer for this many samples: {bins:,} bins for {rows:,} rows of {width} columns take "
             f"{float(rows) * bins * width:.0e} multiplications in each round of k-means. Pass Quantize(bins=1000), or "
             "cluster fewer rows with Quantize(sample=200_000)."
         )
@@ -148,7 +150,7 @@ def _cluster_all(
 ) -> list[_Clustering]:
     """One clustering of the rows of a view for each generator, or those that are in the checkpoint."""
     n, m = map(len, shards)
-    chosen = _choose_rows(view, quantize.sample)
+    chosen = choose_rows(view.keys, quantize.sample)
     distinct = len(np.unique(view.keys if chosen is None else view.keys[chosen]))
     bins = quantize.bins_for(n, m)
     options: dict[str, Any] = {"max_iter": quantize.max_iter, "device": open_device(quantize.device)}
@@ -181,18 +183,6 @@ def _cluster_all(
         grid = Grid(best["origin"], int(best["grid"][0]), bool(best["grid"][1]))
         clusterings.append(_Clustering(best["centres"], grid, best.get("labels"), too_few_points(distinct, bins)))
     return clusterings
-
-
-def _choose_rows(view: View, sample: int) -> Labels | None:
-    """The rows that are clustered, in order: those whose keys, mixed once more, are the smallest. None: all."""
-    if len(view.keys) <= sample:
-        return None
-    mixed = view.keys.copy()  # the finaliser of splitmix64
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    last = np.partition(mixed, sample - 1)[sample - 1]
-    return np.flatnonzero(mixed <= last)  # copies of a row are all in, or all out
 
 
 @dataclass(frozen=True, eq=False)

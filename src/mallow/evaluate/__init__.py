@@ -9,7 +9,8 @@ from mallow.evaluate._gaps import GapDifference, compare_gaps
 from mallow.evaluate._groups import GroupScores
 from mallow.evaluate._matched import MatchedScore
 from mallow.evaluate._monitor import Monitor
-from mallow.evaluate._passport import Passport, PassportCheck, make_passport, verify_passport
+from mallow.evaluate._passport import Passport, make_passport
+from mallow.evaluate._passport_check import PassportCheck, verify_passport
 from mallow.evaluate._plan import SamplePlan, plan_samples
 from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_embedders
 from mallow.evaluate._run import Settings, run_repeats, self_score, summary_values

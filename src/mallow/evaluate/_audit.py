@@ -15,7 +15,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, permutation_test
+from mallow.evidence import MAUVE_STAR, Measure, find_measure, permutation_test
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples, read
 
@@ -28,13 +28,13 @@ _FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any ed
 _SMALL_FALL = 0.05  # chosen: a fall of the certified value that does not matter
 _LEVEL = 0.05  # the usual level of significance
 _VERDICTS = {
-    "no": f"is blind to: {{}} (the evidence falls by less than {_SMALL_FALL}, if at all, or a text and its edited self "
-    "cannot be told apart)",
-    "yes": "sees: {}",
-    "unclear": "may or may not see: {} (more texts are needed)",
+    "no": f"Not detected: {{}} (the certified value falls by less than {_SMALL_FALL}, or edited texts cannot be told "
+    "from the originals)",
+    "yes": "Detected: {}",
+    "unclear": "Inconclusive: {} (more texts are needed)",
 }
 _TIMED_TEXTS = 64  # chosen: a batch or two
-_LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, to be told apart from loading
+_LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, or it may be loading
 
 Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the other half after the edit, both with features
 _LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
@@ -54,7 +54,7 @@ class Effect:
     certified : float
         What MAUVE of the two is at most, by held-out evidence.
     difference, low, high : float
-        The change of the certified value by the edit, with its 95 % interval: 0 to 0 where no feature changes, −1 to 1
+        The change of the certified value by the edit, with its 95% interval: 0 to 0 where no feature changes, −1 to 1
         where nothing was learned about either half, so that any change is possible.
     seen : "yes", "no" or "unclear"
         "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is
@@ -116,26 +116,26 @@ class Audit(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.table(), "", self._rate_line()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def verdict(self) -> str:
-        """What the embedder sees, what it is blind to, and what is unclear, in words."""
-        edits = {seen: ", ".join(one.edit for one in self.effects if one.seen == seen) for seen in _VERDICTS}
+        """Which edits the embedder does not detect, which it detects, and which are inconclusive, in words."""
+        edits = {seen: ", ".join(effect.edit for effect in self.effects if effect.seen == seen) for seen in _VERDICTS}
         sentences = [words.format(edits[seen]) for seen, words in _VERDICTS.items() if edits[seen]]
-        return f"This embedder {'; it '.join(sentences)}."
+        return f"{'. '.join(sentences)}."
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the change of certified MAUVE by each edit, with a 95 % interval of the change; returns the axes.
+        """Draw the change of certified MAUVE by each edit, with a 95% interval of the change; returns the axes.
 
         An edit about which nothing was learned has a label only.
         """
         ax = draw.axes(ax)
-        learned = [(place, effect) for place, effect in enumerate(self.effects) if effect.learned]
+        learned = [(height, effect) for height, effect in enumerate(self.effects) if effect.learned]
         differences = np.array([effect.difference for _, effect in learned])
         ends = np.array([(effect.low, effect.high) for _, effect in learned]).reshape(-1, 2)
         reach = np.abs(ends.T - differences)
-        ax.errorbar(differences, [place for place, _ in learned], xerr=reach, fmt="ko", markersize=5, capsize=3)
+        ax.errorbar(differences, [height for height, _ in learned], xerr=reach, fmt="ko", markersize=5, capsize=3)
         ax.axvline(0.0, color="0.75", linewidth=1)
         labels = [
             f"{effect.edit} (seen: {effect.seen}{'' if effect.learned else ', nothing was learned'})"
@@ -143,7 +143,7 @@ class Audit(Result):
         ]
         ax.set_yticks(range(len(labels)), labels)
         ax.invert_yaxis()  # the first edit on top
-        ax.set_xlabel("change of certified MAUVE by the edit, with its 95 % interval")
+        ax.set_xlabel("change of certified MAUVE by the edit, with its 95% interval")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
 
@@ -161,7 +161,7 @@ class Audit(Result):
         rows = [[_UNTOUCHED, f"{self.untouched:.4f}", f"{self.untouched_certified:.4f}", "–", ""]]
         for effect in self.effects:
             rows.append([effect.edit, f"{effect.mauve:.4f}", f"{effect.certified:.4f}", effect.change, effect.seen])
-        head = ["edit", "published\nMAUVE", "certified\nMAUVE", "change of certified\n(95 % interval of it)", "seen"]
+        head = ["edit", "published\nMAUVE", "certified\nMAUVE", "change of certified\n(95% interval)", "seen"]
         return TableData(head, rows)
 
     def _records(self) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ def audit_embedder(
     reference: object,
     embedder: AnyEmbedder | str | None = None,
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> Audit:
@@ -195,6 +195,7 @@ def audit_embedder(
     rng :
         The seed of the clusterings, as in `mallow.score`.
     """
+    measure = find_measure(measure)
     texts = read(reference).require_texts()
     if len(texts) < _FEWEST_TEXTS:
         raise InputError(f"`reference` must hold at least {_FEWEST_TEXTS} texts to be split in two; got {len(texts)}.")
@@ -202,11 +203,11 @@ def audit_embedder(
     chosen = find_embedder(embedder, kind="text") if embedder is None or isinstance(embedder, str) else embedder
     order = np.random.default_rng(seed).permutation(len(texts))
     half = len(texts) // 2
-    one, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
+    first, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
     rate = _embedding_rate(chosen, other)
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
-    same = {name: Samples(texts=tuple(own)).with_row_ids() for name, own in versions.items()}
-    pairs = embed_pairs(one, same, chosen, measure, prompts=None)
+    same = {name: Samples(texts=tuple(edited)).with_row_ids() for name, edited in versions.items()}
+    pairs = embed_pairs(first, same, chosen, measure, prompts=None)
     # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats
@@ -218,7 +219,7 @@ def audit_embedder(
 
 
 def _read_effect(comparison: Comparison, pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -> Effect:
-    [difference] = [one for one in comparison.differences if one.first == edit]
+    [difference] = [difference for difference in comparison.differences if difference.first == edit]
     change, (low, high) = difference.difference["mauve"], difference.interval["mauve"]
     seen: Literal["yes", "no", "unclear"] = "unclear"
     if np.array_equal(pairs[_UNTOUCHED][1].require_features(), pairs[edit][1].require_features()):

@@ -19,15 +19,14 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import (
-    MAUVE_2021,
-    MAUVE_KERNEL,
-    MAUVE_STAR,
+    MEASURES,
     ONE_SIDED,
     Certificate,
     Evidence,
     Measure,
     Units,
     choose_units,
+    find_measure,
     hold_out,
 )
 from mallow.results import Estimate, Result, TableData, draw
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["passed", "regression", "cannot tell"]
 
-_KNOWN = {repr(measure): measure for measure in (MAUVE_STAR, MAUVE_2021, MAUVE_KERNEL)}
+_KNOWN = {repr(measure): measure for measure in MEASURES.values()}
 _SCORE_AGAIN = " Write one with: mallow score REFERENCE MODEL --format json > baseline.json"
 _SIMILAR = 1.1  # chosen: times as many samples or units, up to which sizes count as equal
 _LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of its own: as in `subtract_certificates`
@@ -48,8 +47,8 @@ _LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of it
 # with an ideal witness: z = δ/2 in units of √(1/n + 1/n), the standard error of the shift. Up to z = 1 nothing counts
 # as learned, so that a certificate of 1 leaves room for shifts up to 2·(1 + 1.645) = 5.3 errors, and any other for
 # 1.645·√2 = 2.3 more than its own. A witness that was learned sees less. Chosen in simulations
-# (experiments/power/check.md, means, width 8): with 5.3 and 2.3 an end misses the drop in up to 10 %, with these in at
-# most 4 %.
+# (experiments/power/check.md, means, width 8): with 5.3 and 2.3 an end misses the drop in up to 10%, with these in at
+# most 4%.
 _HIDDEN = 7.0
 _FARTHER = 2.7
 # Means of Gaussians this far apart; at 8 they are as good as disjoint. Areas between them are right to 0.001.
@@ -69,7 +68,7 @@ class Check(Result):
     drop : float
         Certified MAUVE of the baseline minus that of the model now.
     interval : tuple of float
-        A 90 % interval of the drop: the drop is above its low end with 95 % confidence, and below its high end with 95
+        A 90% interval of the drop: the drop is above its low end with 95% confidence, and below its high end with 95
         % confidence. It includes the noise of both runs, except what they share.
     max_drop : float
         The drop that is allowed.
@@ -105,7 +104,7 @@ class Check(Result):
         lines = [self.message, f"Certified MAUVE: {self.before:.4f} in the baseline, {self.now:.4f} now{whole}."]
         if self.outcome == "cannot tell" and self.interval[0] <= self.max_drop < self.interval[1]:
             lines.append("More samples narrow the interval: `mallow plan` estimates how many are needed.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def ok(self) -> bool:
@@ -119,14 +118,14 @@ class Check(Result):
         change = (
             "did not change" if self.drop == 0 else f"{'rose' if self.drop < 0 else 'dropped'} by {abs(self.drop):.4f}"
         )
-        change = f"certified MAUVE {change} (90 % interval of the drop: {low:+.4f} to {high:+.4f})"
+        change = f"certified MAUVE {change} (90% interval of the drop: {low:+.4f} to {high:+.4f})"
         more = f"a drop of more than the allowed {self.max_drop:g}"
         worse = low > 0  # then nobody should read that all is well
         if self.outcome == "regression":
             return f"Regression: {change}, more than the allowed {self.max_drop:g}."
         if self.outcome == "passed":
             but = ", but the model got worse" if worse else ""
-            return f"Passed{but}: {change}; {more} is excluded with 95 % confidence."
+            return f"Passed{but}: {change}; {more} is excluded with 95% confidence."
         if high <= self.max_drop:
             return (
                 f"Cannot tell: {change}, but this run has fewer samples or units than the baseline, and fewer prove a "
@@ -149,7 +148,7 @@ class Check(Result):
             "certified MAUVE of the baseline": f"{self.before:.4f}",
             "certified MAUVE now": f"{self.now:.4f}",
             "drop": f"{self.drop:+.4f}",
-            "90 % interval of the drop": f"{self.interval[0]:+.4f} to {self.interval[1]:+.4f}",
+            "90% interval of the drop": f"{self.interval[0]:+.4f} to {self.interval[1]:+.4f}",
             "allowed drop": f"{self.max_drop:g}",
         }
         return TableData(["", "value"], list(rows.items()))
@@ -160,9 +159,9 @@ class Check(Result):
         return [{**{name: getattr(self, name) for name in names}, "low": low, "high": high}]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the drop with its 90 % interval beside the drop that is allowed; returns the axes."""
+        """Draw the drop with its 90% interval beside the drop that is allowed; returns the axes."""
         ax = draw.axes(ax)
-        draw.intervals(ax, {"drop": (self.drop, *self.interval)}, "drop in certified MAUVE, with 90 % interval")
+        draw.intervals(ax, {"drop": (self.drop, *self.interval)}, "drop in certified MAUVE, with 90% interval")
         ax.axvline(self.max_drop, color="k", linestyle="--", label=f"allowed: {self.max_drop:g}")
         draw.legend(ax, above=True)
         return ax
@@ -174,7 +173,7 @@ def check_regression(
     baseline: Score | str | PathLike[str],
     *,
     max_drop: float = 0.02,
-    measure: Measure | None = None,
+    measure: Measure | str | None = None,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
@@ -223,14 +222,16 @@ def check_regression(
     measure = _same_measure(before, measure)
     evidence_before = _evidence_of(before)
     settings = Settings(measure, len(before.values["mauve"]), seed_from(rng))
-    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts="joint")
+    prompts = "joint" if "prompts" in evidence_before.spaces else "ignore"
+    sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts=prompts)
     now = score_embedded(sides["reference"], sides["model"], settings)
     _refuse_other_embedder(before, now)
+    _refuse_other_spaces(evidence_before, _evidence_of(now))
     caveats = [*now.caveats, *_changes_since(before, now)]
     evidence_now = _cut_to_baseline(evidence_before, _evidence_of(now), sides, settings)
     if _same_samples(before, now):
         drop = Estimate(0.0, 0.0, 0.0)
-        caveats.append(Caveat("same samples", "the samples are those of the baseline: no new ones were checked."))
+        caveats.append(Caveat("same samples", "these are the baseline's own samples, so nothing new was checked."))
     else:
         drop = settle(estimate_drop(evidence_before, evidence_now, measure.divergence, measure.area_scale))
     warn_about(caveats)
@@ -251,12 +252,12 @@ def _cut_to_baseline(before: Evidence, now: Evidence, sides: Mapping[str, Sample
     Which units are chosen depends on neither the seed nor the order of the samples.
     """
     cut = []
-    for samples, own, known in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
-        if len(own) > _SIMILAR * len(known):
-            chosen = choose_units(Units((own,), now.keys), len(known))
-            samples = samples.take(np.flatnonzero(chosen[own]))
+    for samples, numbers, earlier in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
+        if len(numbers) > _SIMILAR * len(earlier):
+            chosen = choose_units(Units((numbers,), now.keys), len(earlier))
+            samples = samples.take(np.flatnonzero(chosen[numbers]))
         cut.append(samples)
-    if all(len(samples) == len(own) for samples, own in zip(cut, now.units.sets, strict=True)):
+    if all(len(samples) == len(numbers) for samples, numbers in zip(cut, now.units.sets, strict=True)):
         return now
     return hold_out(settings.measure, {"model": (cut[0], cut[1])}).evidence["model"]
 
@@ -305,23 +306,33 @@ def _same_samples(before: Score, now: Score) -> bool:
     )
 
 
-def _same_measure(before: Score, measure: Measure | None) -> Measure:
+def _same_measure(before: Score, measure: Measure | str | None) -> Measure:
     made_by = before.signature.measure
     if measure is None:
         if made_by not in _KNOWN:
             raise InputError(f"`measure` must be passed, since the baseline was made with {made_by}.")
         return _KNOWN[made_by]
+    measure = find_measure(measure)
     if repr(measure) != made_by:
-        raise InputError(f"`measure` must be that of the baseline, {made_by}; got {measure!r}.")
+        raise InputError(f"`measure` must be the measure of the baseline, {made_by}; got {measure!r}.")
     return measure
 
 
 def _refuse_other_embedder(before: Score, now: Score) -> None:
-    there, here = (f"{one.signature.embedder}, width={one.signature.width}" for one in (before, now))
+    there, here = (f"{result.signature.embedder}, width={result.signature.width}" for result in (before, now))
     if there != here:
         raise InputError(
-            f"`embedder` must be that of the baseline, {there}; got {here}. Scores of two embedders cannot be "
+            f"`embedder` must be the embedder of the baseline, {there}; got {here}. Scores of two embedders cannot be "
             "compared: pass the same one, or score the baseline again."
+        )
+
+
+def _refuse_other_spaces(before: Evidence, now: Evidence) -> None:
+    there, here = (", ".join(["features", *one.spaces]) for one in (before, now))
+    if there != here:
+        raise InputError(
+            f"`baseline` must rest on what this score looks at, {here}; its evidence looked at {there}. More of it "
+            "proves a larger gap: score the baseline again, with prompts on both sides or on neither."
         )
 
 
@@ -344,7 +355,7 @@ def _changes_since(before: Score, now: Score) -> list[Caveat]:
 
 
 def estimate_drop(before: Evidence, now: Evidence, divergence: Divergence, scale: float) -> Estimate:
-    """Certified MAUVE of one run minus that of another, with a 90 % interval: each end holds with 95 % confidence.
+    """Certified MAUVE of one run minus that of another, with a 90% interval: each end holds with 95% confidence.
 
     The errors of both certificates are compared unit by unit, so that what the runs share, such as the reference or the
     prompts, cancels. Near 1 the error of a certificate tends to 0 although a gap may hide below what can be learned.
@@ -360,7 +371,7 @@ def estimate_drop(before: Evidence, now: Evidence, divergence: Divergence, scale
 
 
 def gaussian_areas(divergence: Divergence, scale: float) -> Array:
-    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`; it falls from 1."""
+    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`. It falls from 1."""
     half = _SHIFTS[:, None] / 2.0
     sides = (np.diff(ndtr(_EDGES + shift), axis=1) for shift in (half, -half))
     masses = Masses(*(side / side.sum(axis=1, keepdims=True) for side in sides))
@@ -368,15 +379,8 @@ def gaussian_areas(divergence: Divergence, scale: float) -> Array:
     return falling
 
 
-def gaussian_slope(value: float, divergence: Divergence, scale: float) -> float:
-    """How fast the area falls as the means of two Gaussians move apart, where it has this value."""
-    areas = gaussian_areas(divergence, scale)
-    slopes = -np.gradient(areas, _SHIFTS)
-    return float(np.interp(np.interp(-value, -areas, _SHIFTS), _SHIFTS, slopes))
-
-
 def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[float, float]:
-    """How far below and above its value the certificate of another run may be, each with 95 % confidence."""
+    """How far below and above its value the certificate of another run may be, each with 95% confidence."""
     value, error = certificate.estimates["mauve"].value, _LUCK * ONE_SIDED * float(certificate.errors[0])
     counts = (len(np.unique(units)) for units in (evidence.reference_units, evidence.model_units))
     noise = math.sqrt(sum(1.0 / count for count in counts))  # the standard error of a shift
@@ -390,11 +394,11 @@ def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[f
 
 def _shared_error(before: Evidence, now: Evidence, certificates: tuple[Certificate, Certificate]) -> float:
     """The correlation of the errors of two certificates; units with the same key are the same unit."""
-    keys, place = np.unique(np.concatenate([before.keys, now.keys]), return_inverse=True)
-    places = np.split(place, [len(before.keys)])
+    keys, inverse = np.unique(np.concatenate([before.keys, now.keys]), return_inverse=True)
+    places = np.split(inverse, [len(before.keys)])
     first, second = (
-        np.bincount(own, certificate.influence[:, 0], len(keys))
-        for own, certificate in zip(places, certificates, strict=True)
+        np.bincount(rows, certificate.influence[:, 0], len(keys))
+        for rows, certificate in zip(places, certificates, strict=True)
     )
     size = math.sqrt(float(first @ first) * float(second @ second))
     return float(first @ second) / size if size > 0 else 0.0

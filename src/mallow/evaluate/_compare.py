@@ -19,7 +19,7 @@ from mallow.evaluate._comparison import Comparison, Difference, rank_systems
 from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
 from mallow.evaluate._run import Run, Settings, mean_frontier, summary_values
 from mallow.evaluate._score import Score, build_scores
-from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, holm, run_systems
+from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, find_measure, holm, run_systems
 from mallow.results import Estimate
 from mallow.samples import Samples, read
 
@@ -28,7 +28,7 @@ def compare(
     reference: Any,
     systems: Mapping[str, Any],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
@@ -74,6 +74,7 @@ def compare(
     >>> comparison.winner, comparison.ranks
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """
+    measure = find_measure(measure)
     settings = Settings(measure, repeats, seed_from(rng))
     comparison = compare_quietly(
         reference,
@@ -138,8 +139,8 @@ def embed_pairs(
     sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy, paired=paired)
     chosen = resolve_embedder(sets, embedder)
     if isinstance(chosen, JointEmbedder) and not shares_bins(measure):
-        each = {name: embed_all({"": sets[""], name: sets[name]}, chosen, prompts=prompts) for name in systems}
-        return {name: (both[""], both[name]) for name, both in each.items()}
+        by_system = {name: embed_all({"": sets[""], name: sets[name]}, chosen, prompts=prompts) for name in systems}
+        return {name: (both[""], both[name]) for name, both in by_system.items()}
     embedded = sets if chosen is None else embed_all(sets, chosen)
     embedded = embedded if prompts is None else add_spaces(embedded, chosen, prompts=prompts)
     return {name: (embedded[""], embedded[name]) for name in systems}
@@ -152,7 +153,9 @@ def compare_pairs(pairs: Pairs, settings: Settings, *, baseline: str | None = No
 
 def _compare_systems(systems: Systems, settings: Settings, baseline: str | None) -> Comparison:
     evaluation = evaluate_systems(systems, settings, split=True)
-    sizes = system_size_caveats({name: sum(len(run.model) for run in own) for name, own in evaluation.runs.items()})
+    sizes = system_size_caveats(
+        {name: sum(len(run.model) for run in of_system) for name, of_system in evaluation.runs.items()}
+    )
     scores = _all_scores(evaluation)
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in scores if name != baseline] if baseline else list(combinations(scores, 2))
@@ -174,8 +177,8 @@ def _compare_systems(systems: Systems, settings: Settings, baseline: str | None)
 def _all_scores(evaluation: Evaluation) -> dict[str, Score]:
     names = list(evaluation.runs)
     tasks = [partial(build_scores, evaluation, name) for name in names]
-    each = run_systems(tasks, evaluation.held_out.samples.values(), progress=("scoring", names))
-    return {name: _mean_score(name, scores) for name, scores in zip(names, each, strict=True)}
+    outcomes = run_systems(tasks, evaluation.held_out.samples.values(), progress=("scoring", names))
+    return {name: _mean_score(name, scores) for name, scores in zip(names, outcomes, strict=True)}
 
 
 def _mean_score(name: str, scores: list[Score]) -> Score:
@@ -183,19 +186,20 @@ def _mean_score(name: str, scores: list[Score]) -> Score:
     caveats = unique_caveats(rename_system([caveat for score in scores for caveat in score.caveats], name))
     if len(scores) == 1:
         return replace(scores[0], caveats=caveats)
-    values = {name: tuple(np.mean([one.values[name] for one in scores], axis=0).tolist()) for name in SUMMARIES}
-    mean, _ = mean_frontier([one.frontier for one in scores])
-    _, band = mean_frontier([curve for one in scores for curve in (one.band or (one.frontier,))])
+    values = {name: tuple(np.mean([score.values[name] for score in scores], axis=0).tolist()) for name in SUMMARIES}
+    mean, _ = mean_frontier([score.frontier for score in scores])
+    _, band = mean_frontier([curve for score in scores for curve in (score.band or (score.frontier,))])
     return replace(
         scores[0],
         mauve=float(np.mean(values["mauve"])),
         frontier_integral=float(np.mean(values["frontier_integral"])),
         midpoint=float(np.mean(values["midpoint"])),
         values=values,
-        std={name: float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for name, each in values.items()},
-        interval={name: _mean_ends([one.interval[name] for one in scores]) for name in scores[0].interval},
+        std={name: float(np.std(repeats, ddof=1)) if len(repeats) > 1 else 0.0 for name, repeats in values.items()},
+        interval={name: _mean_ends([score.interval[name] for score in scores]) for name in scores[0].interval},
         debiased={
-            name: Estimate(*_mean_ends([astuple(one.debiased[name]) for one in scores])) for name in scores[0].debiased
+            name: Estimate(*_mean_ends([astuple(score.debiased[name]) for score in scores]))
+            for name in scores[0].debiased
         },
         frontier=mean,
         band=band,
@@ -212,18 +216,18 @@ def _all_differences(held_out: HeldOut, pairs: Sequence[tuple[str, str]]) -> tup
     """The differences of the pairs, with p-values corrected over all of them."""
     tasks = [partial(held_out.difference, first, second) for first, second in pairs]
     alone = bool(held_out.measure.witness.views)
-    each = run_systems(tasks, held_out.samples.values(), alone=alone)  # most need no witness of their own
-    adjusted = {name: holm([one.p_value[name] for one in each]) for name in SUMMARIES}
+    compared = run_systems(tasks, held_out.samples.values(), alone=alone)  # most need no witness of their own
+    adjusted = {name: holm([outcome.p_value[name] for outcome in compared]) for name in SUMMARIES}
     return tuple(
         Difference(
             first,
             second,
-            difference=one.value,
-            interval=one.interval,
-            p_value=one.p_value,
+            difference=outcome.value,
+            interval=outcome.interval,
+            p_value=outcome.p_value,
             adjusted={name: adjusted[name][i] for name in SUMMARIES},
         )
-        for i, ((first, second), one) in enumerate(zip(pairs, each, strict=True))
+        for i, ((first, second), outcome) in enumerate(zip(pairs, compared, strict=True))
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mallow._optional import did_you_mean
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._score import Score, brief_values
 from mallow.evidence import Signature
@@ -24,18 +25,18 @@ _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 
 
 _NOT_COMPUTED = "not computed"
-_CERTIFIED = ["certified\nMAUVE", "at most,\n95 % sure"]
+_CERTIFIED = ["certified\nMAUVE", "95% upper\nbound"]
 # The columns that tables of scores choose from.
 _COLUMNS: dict[str, Callable[[Score], str]] = {
     "certified\nMAUVE": lambda score: f"{score.certified['mauve'].value:.4f}",
-    "at most,\n95 % sure": lambda score: at_most(score.certified["mauve"].high),
+    "95% upper\nbound": lambda score: at_most(score.certified["mauve"].high),
     "integral\nat least": lambda score: at_least(score.certified["frontier_integral"].low),
-    "p of\nno gap": lambda score: p_number(score.p_value),
+    "p-value\n(no gap)": lambda score: p_number(score.p_value),
     "published\nMAUVE": lambda score: f"{score.mauve:.3f}" if score.is_published else _NOT_COMPUTED,
     "published\n(self-score)": lambda score: (
         f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})" if score.is_published else _NOT_COMPUTED
     ),
-    "95 % of\nother draws": lambda score: (
+    "95% of\nrepeat samples": lambda score: (
         "{:.3f} to {:.3f}".format(*score.interval["mauve"]) if score.interval else "–"
     ),
     "samples": lambda score: f"{score.n[0]:,} and {score.n[1]:,}",
@@ -51,7 +52,7 @@ class ScoredSystems(Result, ABC):
     def __str__(self) -> str:
         blocks = [self.verdict, *self._tables()]
         lines = [line for block in blocks for line in (block, "")]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     @property
     @abstractmethod
@@ -123,7 +124,7 @@ def render_differences(
     title: str, rows: Iterable[tuple[str, str, float, float, float, float]], form: str, width: int | None
 ) -> str:
     """Differences of the certified area as a table: two names, the difference, its interval, and a p-value."""
-    head = [title, "certified\nMAUVE", "95 % interval\nof the difference", "p, corrected\nfor all pairs"]
+    head = [title, "certified\nMAUVE", "95% interval\nof the difference", "p, corrected\nfor all pairs"]
     cells = [
         [f"{first} − {second}", f"{value:+.4f}", f"{low:+.4f} to {high:+.4f}", p_number(p_value)]
         for first, second, value, low, high, p_value in rows
@@ -147,7 +148,7 @@ class Difference:
     difference : dict
         Of the certified value of each summary.
     interval : dict
-        A 95 % interval of each difference.
+        A 95% interval of each difference.
     p_value : dict
         Two-sided, for systems that are equally far from the reference.
     adjusted : dict
@@ -163,13 +164,13 @@ class Difference:
 
     def __post_init__(self) -> None:
         for name in ("difference", "interval", "p_value", "adjusted"):
-            known = getattr(self, name)
-            if "mauve" not in known:
-                raise InputError(f"`{name}` must have an entry mauve; got {', '.join(known) or 'none'}.")
+            estimates = getattr(self, name)
+            if "mauve" not in estimates:
+                raise InputError(f"`{name}` must have an entry mauve; got {', '.join(estimates) or 'none'}.")
 
     @property
     def significant(self) -> bool:
-        """Whether the area differs at the 5 % level, after correction."""
+        """Whether the area differs at the 5% level, after correction."""
         return self.adjusted["mauve"] < LEVEL
 
     @property
@@ -207,7 +208,7 @@ class Comparison(ScoredSystems):
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences. Empty with a baseline.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first; a system may be in several groups. Empty with a baseline.
+        Systems that cannot be told apart, best first. A system may be in several groups. Empty with a baseline.
     variance : dict
         System → {"clustering", "sampling", "generation"}: the variance of its area. That of clustering is of a single
         repeat; "generation" is there where several generations per prompt were given.
@@ -233,6 +234,32 @@ class Comparison(ScoredSystems):
         certified = (f"{name} {_certified_cells(score)[0]}" for name, score in self.scores.items())
         return f"Comparison({', '.join(certified)}; winner: {self.winner or 'none'})"
 
+    def __getitem__(self, name: str) -> Score:
+        """The score of a system."""
+        if name not in self.scores:
+            hint = did_you_mean(name, self.scores) if isinstance(name, str) else ""
+            raise InputError(f"the systems are {join_names(list(self.scores))}; got {name!r}.{hint}")
+        return self.scores[name]
+
+    def plot_frontiers(self, ax: Axes | None = None, *, certified: bool | None = None) -> Axes:
+        """Draw the exponentiated frontiers of all systems in one picture, each with its name at the line.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: new ones.
+        certified : bool or None
+            True: the certified frontiers. None: the published ones, or the certified ones where none was computed.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        ax = draw.axes(ax)
+        published = all(score.is_published for score in self.scores.values())
+        draw.frontiers(ax, self.scores, certified=not published if certified is None else certified)
+        return ax
+
     def _tables(self, width: int | None = None) -> list[str]:
         return [self.table(width=width), self.difference_table(width=width)]
 
@@ -249,7 +276,7 @@ class Comparison(ScoredSystems):
     def best(self) -> tuple[str, ...]:
         """The system with the highest certified area, and those that do not differ from it significantly."""
         first, *others = self.scores
-        apart = {one.systems for one in self.differences if one.significant}
+        apart = {pair.systems for pair in self.differences if pair.significant}
         return (first, *(other for other in others if frozenset((first, other)) not in apart))
 
     @property
@@ -263,43 +290,42 @@ class Comparison(ScoredSystems):
     def worst(self) -> tuple[str, ...]:
         """The system with the lowest certified area, after those that do not differ from it significantly."""
         *others, last = self.scores
-        apart = {one.systems for one in self.differences if one.significant}
+        apart = {pair.systems for pair in self.differences if pair.significant}
         return (*(other for other in others if frozenset((last, other)) not in apart), last)
 
     @property
     def verdict(self) -> str:
-        """Which system has the smallest proven gap, or that none can be named, and which has the largest.
+        """Which system has the smallest proven gap, if there is a clear winner, and which has the largest.
 
         One more sentence explains why published scores have another order, if they have.
         """
         return " ".join(filter(None, [self._order_text(), self._reversed_text()]))
 
     def _order_text(self) -> str:
-        first, level = next(iter(self.scores)), "(5 % level, corrected for all pairs)"
+        first, level = next(iter(self.scores)), "(5% level, corrected for all pairs)"
         if len(self.scores) == 1:
             return f"{first} was compared with the reference only. {self.scores[first].verdict}"
         if self.baseline is not None:
             return self._against(self.baseline)
         if not self.differences:
             kind = "certified" if self.scores[first].certified else "published"
-            return f"No clear winner: the differences were not tested. {first} has the highest {kind} MAUVE."
+            return f"There is no clear winner: the differences were not tested. {first} has the highest {kind} MAUVE."
         if self.winner is not None:
-            text = f"{self.winner} has the smallest proven gap: that of every other system is larger {level}."
+            text = f"Smallest proven gap: {self.winner}. Every other system has a larger one {level}."
         else:
-            text = (
-                f"No clear winner: no difference was shown between the proven gaps of {join_names(self.best)} {level}."
-            )
+            alike = f"no difference was shown between the proven gaps of {join_names(self.best)}"
+            text = f"There is no clear winner: {alike} {level}."
         if len(self.scores) == 2:
             return text
         if self.last is not None:
-            return f"{text} That of {self.last} is the largest."
+            return f"{text} Largest proven gap: {self.last}."
         if not set(self.best) & set(self.worst):
-            return f"{text} Last are {join_names(self.worst)}, between whose gaps no difference was shown."
+            return f"{text} Largest proven gaps: {join_names(self.worst)}, which were not shown to differ."
         return text
 
     def _reversed_text(self) -> str:
         """Why bins order systems otherwise than proven gaps do; "" where both orders agree up to noise."""
-        shown = {one.systems: one.better for one in self.differences if one.significant}
+        shown = {pair.systems: pair.better for pair in self.differences if pair.significant}
         turned = []
         for first, second in combinations(self.scores, 2):  # the proven gap of the first is the smaller one
             here, there = self.scores[first], self.scores[second]
@@ -312,21 +338,21 @@ class Comparison(ScoredSystems):
             return ""
         _, first, second = max(turned)
         above, below = (f"{name} ({self.scores[name].mauve:.3f})" for name in (second, first))
-        such = "" if len(turned) == 1 else f", and orders {len(turned)} pairs of systems otherwise in all"
+        such = "" if len(turned) == 1 else f" ({len(turned)} pairs of systems are in the opposite order)"
         return (
-            f"Published MAUVE puts {above} above {below}{such}: it counts samples in bins of a few directions, while "
+            f"Published MAUVE puts {above} above {below}{such}. It counts samples in bins of a few directions, whereas "
             "the proven gap uses all directions."
         )
 
     def _against(self, baseline: str) -> str:
         sides: dict[str, list[str]] = {"smaller": [], "larger": [], "not shown to differ": []}
-        for one in self.differences:
-            other = one.second if one.first == baseline else one.first
-            if not one.significant:
+        for pair in self.differences:
+            other = pair.second if pair.first == baseline else pair.first
+            if not pair.significant:
                 sides["not shown to differ"].append(other)
             else:
-                sides["smaller" if one.better == other else "larger"].append(other)
-        parts = [f"that of {join_names(names)} is {key}" for key, names in sides.items() if names]
+                sides["smaller" if pair.better == other else "larger"].append(other)
+        parts = [f"the gap of {join_names(names)} is {key}" for key, names in sides.items() if names]
         return f"Compared with the proven gap of {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
     def _rank_text(self, name: str) -> str:
@@ -334,7 +360,7 @@ class Comparison(ScoredSystems):
         return "" if not best else f"{best}" if best == worst else f"{best} to {worst}"
 
     def _table(self) -> TableData:
-        titles = ["p of\nno gap", "published\nMAUVE", "95 % of\nother draws"]
+        titles = ["p-value\n(no gap)", "published\nMAUVE", "95% of\nrepeat samples"]
         rows = [
             [name, *_certified_cells(score), *score_cells(score, titles), self._rank_text(name)]
             for name, score in self.scores.items()
@@ -357,12 +383,12 @@ class Comparison(ScoredSystems):
         With a baseline each other system minus the baseline.
         """
         if self.baseline is not None:
-            oriented = [one if one.second == self.baseline else one.reverse() for one in self.differences]
+            oriented = [pair if pair.second == self.baseline else pair.reverse() for pair in self.differences]
         else:
-            place = {name: i for i, name in enumerate(self.scores)}
-            oriented = [one if place[one.first] < place[one.second] else one.reverse() for one in self.differences]
+            order = {name: i for i, name in enumerate(self.scores)}
+            oriented = [pair if order[pair.first] < order[pair.second] else pair.reverse() for pair in self.differences]
         names = list(self.scores)
-        return tuple(sorted(oriented, key=lambda one: (names.index(one.first), names.index(one.second))))
+        return tuple(sorted(oriented, key=lambda pair: (names.index(pair.first), names.index(pair.second))))
 
     def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
         """The differences of the certified area as a table; of more than 10 pairs only those of neighbours.
@@ -373,10 +399,10 @@ class Comparison(ScoredSystems):
         if not every:
             return ""
         neighbours = set(pairwise(self.scores))
-        shown = [one for one in every if len(every) <= _MOST_PAIRS or (one.first, one.second) in neighbours]
+        shown = [pair for pair in every if len(every) <= _MOST_PAIRS or (pair.first, pair.second) in neighbours]
         rows = [
-            (one.first, one.second, one.difference["mauve"], *one.interval["mauve"], one.adjusted["mauve"])
-            for one in shown
+            (pair.first, pair.second, pair.difference["mauve"], *pair.interval["mauve"], pair.adjusted["mauve"])
+            for pair in shown
         ]
         title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
         return render_differences(title, rows, form, width)
@@ -417,12 +443,12 @@ def rank_systems(
     """
     if not differences and len(order) > 1:
         return {}, ()
-    significant = [one for one in differences if one.significant]
-    apart = {one.systems for one in significant}
+    significant = [pair for pair in differences if pair.significant]
+    apart = {pair.systems for pair in significant}
     ranks = {}
     for name in order:
-        mine = [one for one in significant if name in one.systems]
-        beaten_by = sum(one.better != name for one in mine)
+        mine = [pair for pair in significant if name in pair.systems]
+        beaten_by = sum(pair.better != name for pair in mine)
         ranks[name] = (1 + beaten_by, len(order) - (len(mine) - beaten_by))
     groups: list[tuple[str, ...]] = []
     for i in range(len(order)):

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.engine import AnyEngine
+from mallow.engine import AnyEngine, overall
 from mallow.errors import InputError, warn_about
 from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_whole
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_measure
 from mallow.samples import read_column
 
 Pair: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
@@ -26,7 +26,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -43,7 +43,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -60,7 +60,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = ...,
+    measure: Measure | str = ...,
     embedder: AnyEmbedder | str | None = ...,
     paired: bool = ...,
     prompts: str = ...,
@@ -76,7 +76,7 @@ def score(
     reference: Any,
     model: Any,
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
@@ -111,7 +111,7 @@ def score(
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
         Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
-        one; the signature names the seed in use.
+        one. The signature names the seed in use.
     engine : None, "ray", "ray://…", or an engine
         What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
         the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.
@@ -145,6 +145,7 @@ def score(
     >>> matched.same_size.p_value < 0.001 < 0.05 < matched.matched.p_value
     True
     """
+    measure = find_measure(measure)
     settings = Settings.checked(measure, repeats, rng)
     is_whole = by is None and match is None
     if not is_whole and engine is not None:
@@ -155,15 +156,16 @@ def score(
         by = _read_columns("by", by, reference, model)
     if isinstance(match, str) and match != "length":
         match = {match: _read_columns("match", match, reference, model)}
-    sides = embed_all({"reference": reference, "model": model}, embedder, lazy=is_whole, paired=paired, prompts=prompts)
-    x, y = sides["reference"], sides["model"]
+    pair = {"reference": reference, "model": model}
     result: Score | GroupScores | MatchedScore
-    if is_whole:
-        result = score_whole(x, y, settings, engine)
-    elif by is not None:
-        result = score_groups(x.load(), y.load(), by, settings)
-    else:
-        result = score_matched(x.load(), y.load(), match, settings)
+    with overall():
+        x, y = embed_all(pair, embedder, lazy=is_whole, paired=paired, prompts=prompts).values()
+        if is_whole:
+            result = score_whole(x, y, settings, engine)
+        elif by is not None:
+            result = score_groups(x.load(), y.load(), by, settings)
+        else:
+            result = score_matched(x.load(), y.load(), match, settings)
     warn_about(result.caveats)
     return result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, refuse_without_answer
-from mallow.engine import AnyEngine, open_engine, single_threaded_blas, start
+from mallow.engine import AnyEngine, expect, open_engine, overall, single_threaded_blas, start
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Codebook, Quantize, as_features, row_keys
 from mallow.evaluate._run import (
@@ -29,6 +29,7 @@ from mallow.evaluate._run import (
 )
 from mallow.evaluate._shards import StreamedSystems, fits_memory, stream_systems
 from mallow.evidence import (
+    Certificate,
     HeldOut,
     Measure,
     Pairs,
@@ -40,9 +41,12 @@ from mallow.evidence import (
     pair_points,
     run_systems,
 )
-from mallow.explain import Reason, find_reasons
+from mallow.explain import Reason, compare_answers, find_reasons
 from mallow.samples import Samples
 from mallow.theory import Masses
+
+# Seconds of two processors, for the bar: per row, bin and column, and per row and column. Measured at 200,000 × 128.
+_CLUSTERING, _CHECKING = 4e-10, 2e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +137,9 @@ def open_systems(pairs: Pairs, measure: Measure, engine: AnyEngine) -> Iterator[
             streamed.passes.finish()
         return
     loaded = {id(samples): samples.load() for samples in (*references, *sets)}
-    yield LoadedSystems.of({name: (loaded[id(own)], loaded[id(samples)]) for name, (own, samples) in pairs.items()})
+    yield LoadedSystems.of(
+        {name: (loaded[id(reference)], loaded[id(samples)]) for name, (reference, samples) in pairs.items()}
+    )
 
 
 def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
@@ -144,6 +150,25 @@ def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) ->
         return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
     beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
     return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What explains the evidence about a system.
+
+    Attributes
+    ----------
+    reasons : tuple of Reason
+        Telltale signs.
+    texts_alone : Certificate or None
+        By the spaces that do not look at prompts: `HeldOut.certify_texts_alone`.
+    answers : dict
+        How alike the answers to one prompt are: `compare_answers`.
+    """
+
+    reasons: tuple[Reason, ...] = ()
+    texts_alone: Certificate | None = None
+    answers: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +185,8 @@ class Evaluation:
         System → the summaries of its reference against itself.
     held_out : HeldOut
         The evidence about all systems.
-    reasons : dict
-        System → what gives it away.
+    explained : dict
+        System → what explains its evidence.
     caveats : dict
         System → what gives reason to doubt its samples.
     """
@@ -170,12 +195,12 @@ class Evaluation:
     runs: dict[str, list[Run]]
     self_scores: dict[str, dict[str, float]]
     held_out: HeldOut
-    reasons: dict[str, tuple[Reason, ...]]
+    explained: dict[str, Explained]
     caveats: dict[str, list[Caveat]]
 
 
 def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = False) -> Evaluation:
-    """The runs, the evidence and the self-score of each system; nothing is warned about.
+    """The runs, the evidence and the self-score of each system. Nothing is warned about.
 
     With `split`, each generation of several samples per prompt has a run of its own. The parts of a single system share
     the processors; of several, one part after the other runs for all systems at once.
@@ -191,27 +216,34 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
     )
     measure = _with_one_number_of_bins(measure, generations)
     settings = replace(settings, measure=measure)
+    _expect_work(systems, settings)
 
-    def gather() -> tuple[HeldOut, dict[str, tuple[Reason, ...]]]:
+    def gather() -> tuple[HeldOut, dict[str, Explained]]:
         held_out = systems.hold_out(measure)
-        tasks = [partial(find_reasons, *pair, held_out.evidence_in_memory(name)) for name, pair in pairs.items()]
-        return held_out, dict(zip(pairs, run_systems(tasks, pairs.values()), strict=True))
+
+        def explain(name: str) -> Explained:
+            seen = *pairs[name], held_out.evidence_in_memory(name)
+            return Explained(find_reasons(*seen), held_out.certify_texts_alone(name), compare_answers(*seen))
+
+        tasks = [partial(explain, name) for name in pairs]
+        own_code = bool(measure.witness.views)
+        return held_out, dict(zip(pairs, run_systems(tasks, pairs.values(), alone=own_code), strict=True))
 
     def score_itself() -> dict[str, dict[str, float]]:
         return systems.score_itself(settings, generations) if isinstance(systems, LoadedSystems) else {}
 
-    with single_threaded_blas(), _parts(measure, systems) as begin:
+    with overall(), single_threaded_blas(), _parts(measure, systems) as begin:
         # Chunks are read for one thing at a time.
         evidence_task = begin.own(gather) if systems.complete else None
         # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
         self_task = begin.estimate(score_itself) if is_safe_on_threads(measure) else None
         check_task = begin.own(systems.caveats)
         runs = systems.runs(settings, generations, begin)
-        itself = {name: found for name, own in runs.items() if (found := own[-1].itself) is not None}
+        itself = {name: scored for name, of_repeats in runs.items() if (scored := of_repeats[-1].itself) is not None}
         itself |= (self_task or begin.estimate(score_itself)).result()
-        caveats, (held_out, reasons) = check_task.result(), (evidence_task or begin.own(gather)).result()
-    caveats = {name: [*own, *doubts.get(name, ())] for name, own in caveats.items()}
-    return Evaluation(settings, runs, itself, held_out, reasons, caveats)
+        caveats, (held_out, explained) = check_task.result(), (evidence_task or begin.own(gather)).result()
+    caveats = {name: [*of_system, *doubts.get(name, ())] for name, of_system in caveats.items()}
+    return Evaluation(settings, runs, itself, held_out, explained, caveats)
 
 
 @contextmanager
@@ -224,6 +256,20 @@ def _parts(measure: Measure, systems: Systems) -> Iterator[Parts]:
     else:
         with parts_of_a_score(measure, *systems.pairs.values()) as begin:
             yield begin
+
+
+def _expect_work(systems: Systems, settings: Settings) -> None:
+    """Tell the bar how long the parts take, roughly."""
+    estimator, clustering, checking = settings.measure.estimator, 0.0, 0.0
+    for reference, model in systems.whole.values():
+        n, m, width = len(reference), len(model), reference.width
+        checking += _CHECKING * (n + m) * width
+        if isinstance(estimator, Quantize):
+            rows = min(n + m, estimator.sample_for(n, m))
+            clustering += _CLUSTERING * settings.repeats * rows * estimator.bins_for(n, m) * width
+    if settings.repeats:
+        expect("clustering", clustering)
+    expect("checking the gap", checking, times=len(systems.whole))
 
 
 def _check_answer(measure: Measure, systems: Systems) -> None:
@@ -251,7 +297,7 @@ def _shared_runs(settings: Settings, pairs: Sequence[tuple[Samples, Samples]]) -
     """One partition of the reference and all systems in each repeat."""
     estimator = settings.measure.estimator
     if not isinstance(estimator, Quantize):
-        raise InputError(f"Shared bins need Quantize; the estimator is {estimator!r}.")
+        raise InputError(f"Shared bins need Quantize, but the estimator is {estimator!r}.")
     points = [pair_points(*pair) for pair in pairs]
     x, every = points[0][0], [y for _, y in points]
     alone = replace(estimator, codebook=None, bins=estimator.bins_for(len(x), min(len(y) for y in every)))
@@ -267,7 +313,7 @@ def _shared_runs(settings: Settings, pairs: Sequence[tuple[Samples, Samples]]) -
             counted = estimator.count(replace(pooled.partition, q_labels=labels))
             masses[i].append(replace(counted, caveats=pooled.caveats))
     reduction = reduction_of(prepared)
-    return [Run(*pair, own, reduction, find_units(*pair)) for pair, own in zip(pairs, masses, strict=True)]
+    return [Run(*pair, of_pair, reduction, find_units(*pair)) for pair, of_pair in zip(pairs, masses, strict=True)]
 
 
 def shares_bins(measure: Measure) -> bool:
@@ -285,7 +331,9 @@ def _with_one_number_of_bins(measure: Measure, generations: Generations) -> Meas
         return measure
     sizes = [(len(reference), len(model)) for parts in generations.values() for reference, model in parts]
     bins = {estimator.bins_for(n, m) for n, m in sizes}
-    return measure if len(bins) == 1 else replace(measure, estimator=replace(estimator, bins=min(bins)))
+    sample = min(estimator.sample_for(n, m) for n, m in sizes)
+    alone = replace(estimator, bins=min(bins), sample=sample)
+    return measure if len(bins) == 1 else replace(measure, estimator=alone)
 
 
 def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[Caveat]]:
@@ -299,15 +347,15 @@ def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[C
     prompts = len(reference)
     if len(set(reference.ids)) < prompts or len(samples) != prompts * times:
         return _as_one(samples), []
-    place = {each: i for i, each in enumerate(reference.ids)}
-    missing = sorted(set(samples.ids) - set(place))
+    row_of = {id_: i for i, id_ in enumerate(reference.ids)}
+    missing = sorted(set(samples.ids) - set(row_of))
     if missing:
-        if place.keys().isdisjoint(samples.ids):
+        if row_of.keys().isdisjoint(samples.ids):
             return _as_one(samples), []
         count = f"{len(missing)} ids, such as {missing[0]!r}, are" if len(missing) > 1 else f"the id {missing[0]!r} is"
         text = f"{count} not in the reference: only samples whose ids the reference has are paired with it."
         return _as_one(samples), [Caveat("unmatched ids", text, values={"ids": len(missing)})]
-    order = np.argsort([place[each] for each in samples.ids], kind="stable")
+    order = np.argsort([row_of[id_] for id_ in samples.ids], kind="stable")
     order = order.reshape(prompts, times).T.ravel()  # one generation after the other
     return (samples if np.array_equal(order, np.arange(len(order))) else samples.take(order)), []
 
@@ -318,7 +366,7 @@ def _as_one(samples: Samples) -> Samples:
 
 
 def split_generations(samples: Samples) -> list[Samples]:
-    """The samples of each generation; they come one generation after the other, as `match_prompts` puts them."""
+    """The samples of each generation. They come one generation after the other, as `match_prompts` puts them."""
     times = samples.generations if samples.ids else 1
     if not times or times == 1:
         return [samples]

@@ -14,7 +14,15 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._comparison import LEVEL, Difference, ScoredSystems, score_cells
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evidence import MAUVE_STAR, Certificate, Measure, find_units, measure_for, subtract_certificates
+from mallow.evidence import (
+    MAUVE_STAR,
+    Certificate,
+    Measure,
+    find_measure,
+    find_units,
+    measure_for,
+    subtract_certificates,
+)
 from mallow.results import TableData, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
@@ -32,7 +40,7 @@ class GapDifference(ScoredSystems):
     scores : dict
         Name → Score of each pair, at equal sizes.
     difference : Difference
-        Of the certified summaries, first minus second, with a 95 % interval and a p-value of "equally large".
+        Of the certified summaries, first minus second, with a 95% interval and a p-value of "equally large".
     left_out : tuple of int
         How many samples of each pair were left out to make the sizes equal.
     caveats : tuple of Caveat
@@ -47,49 +55,49 @@ class GapDifference(ScoredSystems):
     caveats: tuple[Caveat, ...] = ()
 
     def __repr__(self) -> str:
-        one = self.difference
+        gap = self.difference
         return (
-            f"GapDifference({one.first} − {one.second}: {one.difference['mauve']:+.4f}, {p_text(one.p_value['mauve'])})"
+            f"GapDifference({gap.first} − {gap.second}: {gap.difference['mauve']:+.4f}, {p_text(gap.p_value['mauve'])})"
         )
 
     @property
     def larger(self) -> str | None:
-        """The pair with the larger gap; None where they cannot be told apart at the 5 % level."""
-        one = self.difference
-        if one.p_value["mauve"] >= LEVEL:
+        """The pair with the larger gap; None where they cannot be told apart at the 5% level."""
+        gap = self.difference
+        if gap.p_value["mauve"] >= LEVEL:
             return None
-        return one.second if one.better == one.first else one.first
+        return gap.second if gap.better == gap.first else gap.first
 
     @property
     def verdict(self) -> str:
         """Which gap is larger, by how much, and how sure that is."""
-        one = self.difference
-        low, high = one.interval["mauve"]
+        gap = self.difference
+        low, high = gap.interval["mauve"]
         amount = (
-            f"certified MAUVE of {one.first} minus that of {one.second} is {one.difference['mauve']:+.4f} "
-            f"(95 % interval {low:+.4f} to {high:+.4f}, {p_text(one.p_value['mauve'])})."
+            f"certified MAUVE of {gap.first} minus that of {gap.second} is {gap.difference['mauve']:+.4f} "
+            f"(95% interval {low:+.4f} to {high:+.4f}, {p_text(gap.p_value['mauve'])})."
         )
         if self.larger is None:
-            return f"Neither gap can be called larger: {amount}"
+            return f"Neither gap was shown to be larger: {amount}"
         return f"The gap of {self.larger} is larger: {amount}"
 
     def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "at most,\n95 % sure", "p of\nno gap", "published\nMAUVE", "samples"]
+        columns = ["certified\nMAUVE", "95% upper\nbound", "p-value\n(no gap)", "published\nMAUVE", "samples"]
         return TableData(["", *columns], [[name, *score_cells(score, columns)] for name, score in self.scores.items()])
 
     def _records(self) -> list[dict[str, Any]]:
-        one = self.difference
+        gap = self.difference
         return [
             {
                 "summary": name,
-                "first": self.scores[one.first].certified[name].value,
-                "second": self.scores[one.second].certified[name].value,
+                "first": self.scores[gap.first].certified[name].value,
+                "second": self.scores[gap.second].certified[name].value,
                 "difference": value,
-                "low": one.interval[name][0],
-                "high": one.interval[name][1],
-                "p_value": one.p_value[name],
+                "low": gap.interval[name][0],
+                "high": gap.interval[name][1],
+                "p_value": gap.p_value[name],
             }
-            for name, value in one.difference.items()
+            for name, value in gap.difference.items()
         ]
 
     def _also(self) -> dict[str, Any]:
@@ -99,7 +107,7 @@ class GapDifference(ScoredSystems):
 def compare_gaps(
     pairs: Mapping[str, tuple[Any, Any]],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
@@ -107,7 +115,7 @@ def compare_gaps(
     """Which of two gaps is larger, each between a reference and a model of its own.
 
     Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its
-    own held-out evidence; the errors of both are those of means over units, and units that occur in both pairs, by
+    own held-out evidence. The errors of both are those of means over units, and units that occur in both pairs, by
     their ids, count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the size
     of the smaller one: by units, chosen by a hash.
 
@@ -133,22 +141,23 @@ def compare_gaps(
     >>> compare_gaps({"German": (german, far), "English": (english, near)}).larger
     'German'
     """
+    measure = find_measure(measure)
     if not isinstance(pairs, Mapping) or len(pairs) != 2 or any(len(pair) != 2 for pair in pairs.values()):
         raise InputError("`pairs` must map two names to (reference, model) each; got something else.")
     settings = Settings.checked(measure, repeats, rng)
     sides = {
         name: tuple(
-            each.load()
-            for each in embed_all({f"{name}, reference": x, f"{name}, model": y}, embedder, prompts="joint").values()
+            samples.load()
+            for samples in embed_all({f"{name}, reference": x, f"{name}, model": y}, embedder, prompts="joint").values()
         )
         for name, (x, y) in pairs.items()
     }
-    sizes = [min(len(pair[place]) for pair in sides.values()) for place in (0, 1)]
+    sizes = [min(len(pair[side]) for pair in sides.values()) for side in (0, 1)]
     cut = {name: _first_units(pair[0], pair[1], (sizes[0], sizes[1])) for name, pair in sides.items()}
     left_out = [sum(map(len, sides[name])) - sum(map(len, cut[name])) for name in sides]
     settings = replace(settings, measure=measure_for(measure, next(iter(cut.values()))[0]))
     scores = {name: score_embedded(*pair, settings) for name, pair in cut.items()}
-    caveats = [caveat for name, own in scores.items() for caveat in rename_system(own.caveats, name)]
+    caveats = [caveat for name, score in scores.items() for caveat in rename_system(score.caveats, name)]
     result = GapDifference(
         scores, subtract_scores(scores, settings.measure), (left_out[0], left_out[1]), unique_caveats(caveats)
     )
@@ -160,18 +169,18 @@ def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference
     """The certified summaries of the first score minus those of the second, whose units are known by their keys."""
     (first, one), (second, other) = scores.items()
     if one.evidence is None or other.evidence is None:
-        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     every = np.unique(np.concatenate([one.evidence.keys, other.evidence.keys]))
-    certificates = [_on_units(own, measure, every) for own in (one, other)]
-    each = subtract_certificates(certificates[0], certificates[1])
-    return Difference(first, second, each.value, each.interval, each.p_value, each.p_value)
+    certificates = [_on_units(score, measure, every) for score in (one, other)]
+    gap = subtract_certificates(certificates[0], certificates[1])
+    return Difference(first, second, gap.value, gap.interval, gap.p_value, gap.p_value)
 
 
 def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
     """The certificate of a score, its influence on units that are numbered by the keys of both pairs."""
     evidence = score.evidence
     if evidence is None:
-        raise InputError("`scores` must have evidence; those of a Monitor have none.")
+        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     certificate = evidence.certify(measure.divergence, measure.area_scale)
     influence: Array = np.zeros((len(keys), certificate.influence.shape[1]))
     np.add.at(influence, np.searchsorted(keys, evidence.keys), certificate.influence)
@@ -182,7 +191,7 @@ def _first_units(reference: Samples, model: Samples, sizes: tuple[int, int]) -> 
     """The samples of the units with the smallest keys, which are hashes, up to so many of each side."""
     units = find_units(reference, model)
     cut = []
-    for samples, own, size in zip((reference, model), units.sets, sizes, strict=True):
-        order = np.argsort(units.keys[own], kind="stable")[:size]
+    for samples, numbers, size in zip((reference, model), units.sets, sizes, strict=True):
+        order = np.argsort(units.keys[numbers], kind="stable")[:size]
         cut.append(samples if size >= len(samples) else samples.take(np.sort(order)))
     return cut[0], cut[1]

@@ -49,27 +49,28 @@ class GroupScores(ScoredSystems):
 
     @property
     def with_gap(self) -> tuple[str, ...]:
-        """The groups in which a gap is proven, at the 5 % level corrected for all groups."""
+        """The groups in which a gap is proven, at the 5% level corrected for all groups."""
         return tuple(name for name in self.scores if self.adjusted[name] < LEVEL)
 
     @property
     def verdict(self) -> str:
         """In which groups a gap is proven."""
-        count, level = len(self.scores), "(5 % level, corrected for all groups)"
+        count, level = len(self.scores), "(5% level, corrected for all groups)"
         if not self.with_gap:
-            return f"In none of the {count} groups a gap is proven {level}."
+            return f"No gap is proven in any group {level}."
         if len(self.with_gap) == count:
-            return f"A gap is proven in all {count} groups {level}."
+            every = {1: "the only group", 2: "both groups"}.get(count, f"all {count} groups")
+            return f"A gap is proven in {every} {level}."
         return f"A gap is proven in {len(self.with_gap)} of {count} groups {level}: {join_names(self.with_gap)}."
 
     def _table(self) -> TableData:
-        first, last = ["certified\nMAUVE", "at most,\n95 % sure"], ["published\n(self-score)", "samples"]
+        first, last = ["certified\nMAUVE", "95% upper\nbound"], ["published\n(self-score)", "samples"]
         rows = [
             [name, *score_cells(score, first), p_number(self.adjusted[name]), *score_cells(score, last)]
             for name, score in self.scores.items()
         ]
         rows += [[name, "–", "–", "–", "–", f"{n:,} and {m:,}"] for name, (n, m) in self.skipped.items()]
-        head = ["group", *first, "p of no gap,\ncorrected", *last]
+        head = ["group", *first, "corrected p-value\n(no gap)", *last]
         return TableData(head, rows, breaks=[len(self.scores)] if self.skipped else [])
 
     def _records(self) -> list[dict[str, Any]]:
@@ -85,7 +86,7 @@ class GroupScores(ScoredSystems):
 
 
 def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> GroupScores:
-    """The score of each group of samples that have features; nothing is warned about.
+    """The score of each group of samples that have features. Nothing is warned about.
 
     Parameters
     ----------
@@ -96,13 +97,13 @@ def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> Gro
     settings : Settings
     """
     labels = _labels(groups, x, y)
-    counts = [Counter(own.tolist()) for own in labels]
+    counts = [Counter(of_side.tolist()) for of_side in labels]
     names = sorted(set(counts[0]) | set(counts[1]))
     sizes = {name: (counts[0][name], counts[1][name]) for name in names}
     scored = [name for name in names if min(sizes[name]) >= _FEWEST]
     if not scored:
         raise InputError(
-            f"`by` must have a group with at least {_FEWEST} samples on each side; the largest of {len(names)} has "
+            f"`by` must have a group with at least {_FEWEST} samples on each side, but the largest of {len(names)} has "
             f"{max(map(min, sizes.values()))}. Join small groups, or use more samples."
         )
     scores = {
@@ -126,10 +127,10 @@ def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> Gro
 
 def _labels(groups: Any, x: Samples, y: Samples) -> list[Any]:
     if not isinstance(groups, tuple | list) or len(groups) != 2:
-        raise InputError(
-            "`by` must be a column or a pair of sequences: the groups of the reference and those of the model."
-        )
-    for side, own, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
-        if len(own) != len(side):
-            raise InputError(f"`by` must have an entry for each of the {len(side)} {called} samples; got {len(own)}.")
-    return [np.array([str(label) for label in own], dtype=object) for own in groups]
+        raise InputError("`by` must be a column or a pair of sequences: the groups of the reference and of the model.")
+    for side, labels, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
+        if len(labels) != len(side):
+            raise InputError(
+                f"`by` must have an entry for each of the {len(side)} {called} samples; got {len(labels)}."
+            )
+    return [np.array([str(label) for label in labels], dtype=object) for labels in groups]

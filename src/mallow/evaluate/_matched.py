@@ -73,7 +73,7 @@ class MatchedScore(ScoredSystems):
 
         None without a gap.
         """
-        before, after = (one.certified["frontier_integral"].value for one in (self.same_size, self.matched))
+        before, after = (score.certified["frontier_integral"].value for score in (self.same_size, self.matched))
         return None if before <= 0 else min(1.0, max(0.0, 1.0 - after / before))
 
     @property
@@ -96,7 +96,13 @@ class MatchedScore(ScoredSystems):
         return {"all samples": self.before, "same size, at random": self.same_size, "matched": self.matched}
 
     def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "at most,\n95 % sure", "integral\nat least", "p of\nno gap", "published\nMAUVE"]
+        columns = [
+            "certified\nMAUVE",
+            "95% upper\nbound",
+            "integral\nat least",
+            "p-value\n(no gap)",
+            "published\nMAUVE",
+        ]
         columns.append("samples")
         return TableData(
             ["", *columns], [[name, *score_cells(score, columns)] for name, score in self._scored().items()]
@@ -110,7 +116,7 @@ class MatchedScore(ScoredSystems):
 
 
 def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> MatchedScore:
-    """The score where a covariate agrees between the sides; nothing is warned about.
+    """The score where a covariate agrees between the sides. Nothing is warned about.
 
     Samples are kept so that the covariate has the same distribution on both sides: of each of its categories (twenty
     ranges, for a number) as large a share as both sides have. Who is kept depends on the covariate alone, never on
@@ -134,7 +140,7 @@ def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> Mat
         )
     settings = replace(settings, measure=measure_for(settings.measure, x))
     random = np.random.default_rng([settings.seed, 22])
-    others = [np.sort(random.permutation(len(side))[: len(own)]) for side, own in zip((x, y), chosen, strict=True)]
+    others = [np.sort(random.permutation(len(side))[: len(rows)]) for side, rows in zip((x, y), chosen, strict=True)]
     subsets = {"same": (x.take(others[0]), y.take(others[1])), "matched": (x.take(chosen[0]), y.take(chosen[1]))}
     before = score_embedded(x, y, settings)
     scores = {key: score_embedded(*pair, settings) for key, pair in subsets.items()}
@@ -167,18 +173,20 @@ def _covariate(match: Any, x: Samples, y: Samples) -> tuple[str, tuple[NDArray[A
     name, match = next(iter(match.items())) if isinstance(match, dict) and len(match) == 1 else ("covariate", match)
     if not isinstance(match, tuple | list) or len(match) != 2:
         raise InputError(
-            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model; "
+            "`match` must be 'length', a column, or a pair of sequences of values, of the reference and of the model, "
             "or {name: pair}."
         )
-    for side, own, called in ((x, match[0], "reference"), (y, match[1], "model")):
-        if len(own) != len(side):
-            raise InputError(f"`match` must have a value for each of the {len(side)} {called} samples; got {len(own)}.")
+    for side, values, called in ((x, match[0], "reference"), (y, match[1], "model")):
+        if len(values) != len(side):
+            raise InputError(
+                f"`match` must have a value for each of the {len(side)} {called} samples; got {len(values)}."
+            )
     try:
-        numbers = [np.asarray(list(own), np.float64) for own in match]
+        numbers = [np.asarray(list(values), np.float64) for values in match]
     except (TypeError, ValueError):
-        names = [np.array([str(value) for value in own]) for own in match]
+        names = [np.array([str(value) for value in values]) for values in match]
         return name, (names[0], names[1])
-    if not all(np.isfinite(own).all() for own in numbers):
+    if not all(np.isfinite(values).all() for values in numbers):
         raise InputError("`match` must have finite numbers, or names; got NaN or infinite values.")
     return name, (numbers[0], numbers[1])
 
@@ -188,7 +196,7 @@ def _categories(values: tuple[NDArray[Any], NDArray[Any]]) -> tuple[Indices, Ind
     pooled = np.concatenate(values)
     distinct, label = np.unique(pooled, return_inverse=True)
     if pooled.dtype.kind == "f" and len(distinct) > _BINS:
-        share = [np.searchsorted(np.sort(own), distinct, side="right") / len(own) for own in values]
+        share = [np.searchsorted(np.sort(of_side), distinct, side="right") / len(of_side) for of_side in values]
         label = np.minimum((_BINS * (share[0] + share[1]) / 2.0).astype(np.int64), _BINS - 1)[label]
     return label[: len(values[0])].astype(np.int64), label[len(values[0]) :].astype(np.int64)
 
@@ -198,18 +206,18 @@ def _match(
 ) -> tuple[tuple[Indices, Indices], float]:
     """Which samples of both sides are kept, by the covariate alone, and what share of them."""
     labels = _categories(values)
-    count = int(max(own.max() for own in labels)) + 1
-    shares = [np.bincount(own, minlength=count) / len(own) for own in labels]
+    count = int(max(of_side.max() for of_side in labels)) + 1
+    shares = [np.bincount(of_side, minlength=count) / len(of_side) for of_side in labels]
     common = np.minimum(*shares)
     chosen = []
-    for own in labels:
-        wanted = _whole_parts(common * len(own))
-        order = rng.permutation(len(own))
-        rank: Array = np.empty(len(own))
+    for of_side in labels:
+        wanted = _whole_parts(common * len(of_side))
+        order = rng.permutation(len(of_side))
+        rank: Array = np.empty(len(of_side))
         for label in range(count):  # the place of each sample among those of its category, in a random order
-            members = order[own[order] == label]
+            members = order[of_side[order] == label]
             rank[members] = np.arange(len(members))
-        chosen.append(np.flatnonzero(rank < wanted[own]))
+        chosen.append(np.flatnonzero(rank < wanted[of_side]))
     return (chosen[0], chosen[1]), float(common.sum())
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +16,32 @@ from numpy.typing import NDArray
 
 from mallow._checks import seed_from
 from mallow.caveats import refuse_without_answer
-from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
+from mallow.embed import (
+    AnyEmbedder,
+    JointEmbedder,
+    check_prompts,
+    embed_samples,
+    embedder_name,
+    find_embedder,
+    spaces_of_texts,
+)
 from mallow.engine import single_threaded_blas
-from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate import Codebook, Features, Quantize, as_features, row_keys
+from mallow.errors import InputError, warn_about
+from mallow.estimate import Codebook, Features, Quantize, as_features, automatic_bins, row_keys
+from mallow.evaluate._monitor_parts import pack_part, unit_caveats, unpack_part
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
-from mallow.evidence import MAUVE_STAR, SUMMARIES, Looks, Measure, Units, find_units, fit_sequential_test, generator_for
+from mallow.evidence import (
+    MAUVE_STAR,
+    SUMMARIES,
+    Looks,
+    Measure,
+    Units,
+    find_measure,
+    find_units,
+    fit_sequential_test,
+    generator_for,
+)
 from mallow.samples import Samples, read
 from mallow.theory import Partition
 from mallow.theory.smoothing import krichevsky_trofimov
@@ -32,7 +50,6 @@ _FITTING = 0.25  # share of the reference that fits the bins; half left fewer sa
 _FEWEST = 20  # reference samples; chosen: with fewer, not even one bin can be fitted and counted
 _DRAWS = 20  # of the self-score; chosen
 _LEVEL = 0.05  # of an alarm: the usual one
-_WORTH = 0.5  # of the samples; chosen: if the alarm can use fewer, a caveat says so
 
 Indices = NDArray[np.int64]
 
@@ -42,9 +59,9 @@ class Monitor:
 
     `update` costs only as much as its batch. `alarm` says whether the model's samples come from another distribution
     than the reference's: look after every batch and stop when you like; over all looks together, a model without a gap
-    raises an alarm with a probability of at most 5 %. `p_value` says how sure it is.
+    raises an alarm with a probability of at most 5%. `p_value` says how sure it is.
 
-    A quarter of the reference, drawn at random, fits the bins; the other three quarters are counted in them, once. From
+    A quarter of the reference, drawn at random, fits the bins. The other three quarters are counted in them, once. From
     then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
     forgotten.
 
@@ -63,8 +80,10 @@ class Monitor:
 
     The alarm does not rest on the score. It compares means over the samples: of the features in the full width,
     weighted in two ways so that directions of small variance count, of distances from the centre, and of the bins. Sums
-    and counts are all that is kept. With 1,000 texts as the reference it sounded after 20 samples of greedy decoding,
-    85 of contrastive search, 125 of typical sampling and 180 of top-k sampling (medians, GPT-2 large on WebText,
+    and counts are all that is kept. Of texts it also looks at the style and at how near they are to their prompts, as
+    long as all samples of the model have prompts. The bins are those of the features. With 1,000 texts as the reference
+    it sounded after 20 samples of greedy decoding, 85 of contrastive search, 125 of typical sampling and 180 of top-k
+    sampling by the features (medians, GPT-2 large on WebText,
     default embedder), where the bins alone saw only greedy decoding. What all looks share, the noise of the reference,
     is part of the test: more samples of the model than ten times the reference hardly add to it. The method:
     `mallow.evidence.SequentialTest`.
@@ -72,7 +91,7 @@ class Monitor:
     Samples with the same id (without ids, the same prompt) are one unit, in one batch or in many. They count as if they
     were equal: t samples in units of sizes g are worth t²/Σg² independent ones, so that further generations for the
     same prompt change the mean and add no certainty. Without ids every sample counts as independent: several
-    generations for each prompt then raise false alarms (89 % of runs with four, half of whose variance lies between
+    generations for each prompt then raise false alarms (89% of runs with four, half of whose variance lies between
     prompts). Prompts that reference and model share make the alarm conservative; samples of those that fitted the bins
     are left out of it.
 
@@ -86,8 +105,11 @@ class Monitor:
         As in `mallow.score`. It must embed each sample independently of the others, so string kernels are not accepted.
         Batches are not cached, since a model in training never writes the same text again.
     measure : Measure
-        Its estimator must be `Quantize`. ``bins="auto"``: a tenth of the counted reference samples. A measure with a
+        Its estimator must be `Quantize`. ``bins="auto"`` goes by the counted reference samples. A measure with a
         `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
+    prompts : str
+        "joint": where the texts of the reference have prompts, the alarm also looks at how near each text is to its
+        own; "ignore": at the texts only.
     rng : int, numpy Generator or None
         Seed of the split, of the clustering, and of the self-score.
 
@@ -113,8 +135,8 @@ class Monitor:
     features, for any parts, in any order and any tree, across processes and machines (examples/distributed_monitor.py).
     `p_value` is the least over the looks of one monitor. Merging is not a look, and takes over none: the next one is
     when `p_value`, `alarm` or `compute` is asked, at all samples. So merge into a copy that has counted nothing, and
-    the p-value is that of all samples, whatever the order was. The 5 % are those of one monitor until its next `reset`;
-    eight workers that are watched separately have 5 % each.
+    the p-value is that of all samples, whatever the order was. The 5% are those of one monitor until its next `reset`;
+    eight workers that are watched separately have 5% each.
 
     Examples
     --------
@@ -134,14 +156,17 @@ class Monitor:
         reference: object,
         *,
         embedder: AnyEmbedder | str | None = None,
-        measure: Measure = MAUVE_STAR,
+        measure: Measure | str = MAUVE_STAR,
+        prompts: str = "joint",
         rng: int | np.random.Generator | None = 0,
     ) -> None:
+        measure = find_measure(measure)
         if not isinstance(measure.estimator, Quantize) or measure.estimator.codebook == "shared":
             raise InputError(
                 f"`measure` must have Quantize as its estimator, with no shared codebook; got {measure.estimator!r}."
             )
-        self._seed = seed_from(rng)
+        check_prompts(prompts)
+        self._seed, self._joint = seed_from(rng), prompts == "joint"
         reference, self._embedder = _resolve(reference, embedder)
         samples = self._embed("reference", reference)
         if len(samples) < _FEWEST:
@@ -159,6 +184,10 @@ class Monitor:
             rows if kept else rows[order[fitting:]], device=measure.estimator.device
         )
         names = samples.unit_names
+        self._joint = self._joint and len(set(samples.prompts or ())) > 1
+        spaces = self._spaces(samples)
+        self._widths = {"": self._width} | {name: own.shape[1] for name, own in spaces.items()}
+        rows, _ = self._beside(rows, spaces)
         self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
         self._test = fit_sequential_test(
             self._codebook,
@@ -166,6 +195,7 @@ class Monitor:
             rows[order[fitting:]],
             units[order[fitting:]],
             () if names is None else {names[place] for place in order[:fitting]},
+            widths=self._widths,
         )
         self.reset()
 
@@ -192,13 +222,15 @@ class Monitor:
         """Of the hypothesis that the model's samples come from the reference's distribution, over all looks so far.
 
         Valid however often, and whenever, it is looked at: where there is no gap, it ever falls below 0.05 with a
-        probability of at most 5 %. It never rises between resets, is 1 before ten samples, and at least 1e-4.
+        probability of at most 5%. It never rises between resets, is 1 before ten samples, and at least 1e-4.
         """
         return min(self.p_values.values())
 
     @property
     def p_values(self) -> dict[str, float]:
-        """The p-values of "mean", "fine mean", "spread" and "bins", corrected for four; `p_value` is the least."""
+        """The p-values of "mean", "fine mean", "spread" and "bins", and of the first three in each space beside the
+        features ("style: mean"), corrected for their number; `p_value` is the least.
+        """
         return self._test.p_values(self._looks)
 
     @property
@@ -215,9 +247,11 @@ class Monitor:
                 f"`batch` must be embedded as the reference was, by {self._made_by}; got features by {other}."
             )
         rows, looks = as_features("batch", samples.require_features(), least=1), self._looks.copy()
+        spaces = self._spaces(samples)
         with single_threaded_blas():
             counts = self._codebook.count(rows, device=self._estimator.device)
-            self._test.update(looks, rows, counts, self._names(samples))
+            wide, missing = self._beside(rows, spaces)
+            self._test.update(looks, wide, counts, self._names(samples), missing=missing)
         self._counted = self.counts + counts, looks  # at once: an interruption leaves both as they were
 
     def _names(self, samples: Samples) -> tuple[str, ...] | None:
@@ -232,7 +266,7 @@ class Monitor:
         )
 
     def compute(self) -> Score:
-        """The score of all samples since the last reset, with its interval and the self-score; it changes nothing.
+        """The score of all samples since the last reset, with its interval and the self-score. It changes nothing.
 
         `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0,
         since there is one partition; `Score.masses` has no partition, since samples are not kept.
@@ -240,7 +274,7 @@ class Monitor:
         n, m = self.n
         if m == 0:
             raise InputError(
-                "`compute` needs samples of the model; there are none since the start or the last reset. "
+                "`compute` needs samples of the model, but there are none since the start or the last reset. "
                 "Call update(batch) first."
             )
         bins, centres = np.arange(len(self.counts)), self._codebook.centres
@@ -250,13 +284,13 @@ class Monitor:
         reference, model = (self._counted_samples(size) for size in (n, m))
         units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
         run = Run(reference, model, [masses], None, units)
-        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=_unit_caveats(self._looks, m))
+        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=unit_caveats(self._looks, m))
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
         return replace(result, masses=replace(masses, partition=None), signature=signature, p_value=self.p_value)
 
     def reset(self) -> None:
-        """Forget the model's samples and the looks at them; bins and reference stay. The next 5 % begin."""
+        """Forget the model's samples and the looks at them; bins and reference stay. The next 5% begin."""
         self._counted = np.zeros_like(self.reference_counts), self._test.start()
 
     def merge(self, other: Monitor) -> Monitor:
@@ -286,7 +320,7 @@ class Monitor:
         return pack_part(self.key, self.counts, self._looks)
 
     def combine(self, parts: Iterable[bytes]) -> Monitor:
-        """A monitor with the bins and the reference of this one that has counted what these parts have; this one stays.
+        """A monitor with the bins and the reference of this one that has counted what these parts have. This one stays.
 
         Examples
         --------
@@ -334,6 +368,27 @@ class Monitor:
             return embed_samples(source, self._embedder)
         return embed_samples(source, self._embedder, cache=None, progress=False)
 
+    def _spaces(self, samples: Samples) -> dict[str, NDArray[Any]]:
+        """What the alarm looks at beside the features."""
+        spaces = {**spaces_of_texts(samples, self._embedder, prompts=self._joint), **(samples.spaces or {})}
+        return {name: rows for name, rows in spaces.items() if name != "prompt" and (self._joint or name != "prompts")}
+
+    def _beside(self, rows: Features, spaces: Mapping[str, NDArray[Any]]) -> tuple[Features, list[str]]:
+        """Rows of features with the columns of all spaces beside them, and which of these the samples lack.
+
+        Columns that they lack are 0. Only the style and the prompts may be missing.
+        """
+        widths = {name: width for name, width in self._widths.items() if name}
+        missing = [name for name in widths if name not in spaces and name in ("style", "prompts")]
+        known = {**spaces, **{name: np.zeros((len(rows), widths[name])) for name in missing}}
+        for name, width in widths.items():
+            if name not in known or known[name].shape[1] != width:
+                raise InputError(f"`batch` must have the space {name!r} with {width} columns, as the reference has.")
+        if not widths:
+            return rows, []
+        columns = [rows, *(known[name] for name in widths)]
+        return np.concatenate(columns, axis=1, dtype=np.result_type(np.float32, rows.dtype)), missing
+
     def _counted_samples(self, size: int) -> Samples:
         provenance: dict[str, object] | None = None if self._made_by is None else {"embedder": self._made_by}
         return Samples.trusted(features=np.broadcast_to(0.0, (size, self._width)), provenance=provenance)
@@ -363,35 +418,16 @@ def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[obj
     return reference, embedder
 
 
-def _unit_caveats(looks: Looks, m: int) -> list[Caveat]:
-    """Caveats about ids or prompts that repeat, and about those that the alarm cannot use."""
-    caveats = []
-    if looks.units < _WORTH * looks.rows:
-        text = (
-            f"the {m} samples of the model share ids or prompts: for the alarm they count as {looks.units:.0f} "
-            "independent ones, while the interval of the score takes each as independent. One sample for each of many "
-            "prompts says more."
-        )
-        caveats.append(Caveat("repeated units", text, values={"samples": m, "units": looks.units}))
-    if looks.left_out > (1 - _WORTH) * m:
-        text = (
-            f"{looks.left_out} of the {m} samples have ids or prompts of reference samples that fitted the bins, and "
-            "the alarm leaves them out: use other prompts, or more of them."
-        )
-        caveats.append(Caveat("left out", text, values={"samples": m, "left_out": looks.left_out}))
-    return caveats
-
-
 def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indices, Indices, int]:
-    """An order of the rows, the unit of each row, and how many of the first rows fit the bins; no unit is cut.
+    """An order of the rows, the unit of each row, and how many of the first rows fit the bins. No unit is cut.
 
     The order is random, and does not depend on the order in which the rows are given.
     """
     units = find_units(samples)
     if units.count < 2:
         raise InputError(
-            f"`reference` must hold samples of at least 2 units; all {len(rows)} have the same id or prompt. Pass ids "
-            "that differ, or neither ids nor prompts."
+            f"`reference` must hold samples of at least 2 units, but all {len(rows)} have the same id or prompt. "
+            "Pass ids that differ, or neither ids nor prompts."
         )
     rng = generator_for(seed, "split of the reference")
     permuted = np.argsort(units.keys, kind="stable")[rng.permutation(units.count)]
@@ -406,63 +442,10 @@ def _fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) 
     """The bins, fitted on these of `size` rows of the reference."""
     if isinstance(estimator.codebook, Codebook):
         return estimator.codebook
-    bins = max(2, (size - len(fitting)) // 10) if estimator.bins == "auto" else estimator.bins
+    bins = automatic_bins(size - len(fitting)) if estimator.bins == "auto" else estimator.bins
     if bins > len(fitting):
         raise InputError(
             f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got "
             f"{bins}. Leave out `bins`, or pass a larger reference."
         )
     return replace(estimator, bins=bins).fit(fitting, rng=generator_for(seed, "clustering"))
-
-
-def pack_part(key: str, counts: NDArray[np.int64], looks: Looks) -> bytes:
-    """Counts and sums of a monitor with this key."""
-    part: dict[str, Any] = {
-        "key": key,
-        "counts": counts.tolist(),
-        "sums": [own.tolist() for own in looks.sums],
-        "squares": [int(own) for own in looks.squares],
-        "numbers": [int(looks.rows), int(looks.left_out), int(looks.size_squares)],
-        "sizes": [[int(unit), int(size)] for unit, size in looks.sizes.items()],
-    }
-    return json.dumps(part | {"digest": _part_digest(part)}, separators=(",", ":")).encode()
-
-
-def _part_digest(part: dict[str, Any]) -> str:
-    """Of all that a part says: a digit that was changed on the way would change a p-value."""
-    return hashlib.blake2b(json.dumps(part, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
-def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64], Looks]:
-    """What `pack_part` wrote; an InputError if it is damaged, or of a monitor with another key.
-
-    Parameters
-    ----------
-    empty : Looks
-        Those of the monitor that is to take the part: the sums of the part must have their shapes.
-    """
-    try:
-        data: dict[str, Any] = json.loads(part)
-        if data.pop("digest") != _part_digest(data):
-            raise InputError(
-                "`parts` must be what `Monitor.counted` returned; one was changed on the way. Send it again."
-            )
-        if data["key"] != key:
-            raise InputError(
-                "`parts` must come from copies of this monitor, with the same reference, bins, measure and embedder."
-            )
-        rows, left_out, size_squares = map(int, data["numbers"])
-        sums = [np.asarray(own, dtype=np.int64) for own in data["sums"]]
-        sizes = {int(unit): int(size) for unit, size in data["sizes"]}
-        looks = Looks(sums, list(map(int, data["squares"])), rows, left_out, size_squares, sizes, [1.0] * len(sums))
-        counts = np.asarray(data["counts"], dtype=np.int64)
-        shapes = [own.shape for own in (*empty.sums, empty.sums[-1])]  # the counts are the sums of the last view
-        if [own.shape for own in (*sums, counts)] != shapes or len(looks.squares) != len(empty.squares):
-            raise ValueError("its sums have other sizes")
-        return counts, looks
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"`parts` must be what `Monitor.counted` returned; {type(error).__name__}: {error}."
-        ) from error

@@ -17,7 +17,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._compare import embed_pairs
-from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_units, hold_out
+from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_measure, find_units, hold_out
 from mallow.results import Result, TableData, draw
 from mallow.samples import Samples
 
@@ -58,7 +58,7 @@ class SamplePlan(Result):
     level : float
         The level of the test, as requested.
     pilot : dict
-        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95 %
+        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95%
         interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
         side.
     unit : str
@@ -85,14 +85,14 @@ class SamplePlan(Result):
         lines = [
             f"Take {self.n:,} {self.unit} of the reference and of each system{more}: a true difference of "
             f"{self.detect:g} in MAUVE is then found at the {self.level:.3g} level with probability {self.power:.3g}.",
-            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95 % "
+            f"The pilot of {pilot['n']:,.0f} {self.unit} showed a difference of {pilot['difference']:+.4f} (95% "
             f"interval of the difference: {pilot['low']:+.4f} to {pilot['high']:+.4f}).",
         ]
         if self.n_observed is None:
-            lines.append("That is less than its standard error: how many would show it cannot be said.")
+            lines.append("That is less than its standard error, so the required sample size cannot be estimated.")
         else:
             lines.append(f"If the true difference is that large, {self.n_observed:,} are enough.")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def power_with(self, n: float) -> float:
         """About the power of n samples: the normal approximation that gives `power` at the plan's own `n`."""
@@ -107,7 +107,7 @@ class SamplePlan(Result):
             "power": f"{self.power:g}",
             "level": f"{self.level:g}",
             "difference in the pilot": f"{self.pilot['difference']:+.4f}",
-            "95 % interval of it": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
+            "95% interval": f"{self.pilot['low']:+.4f} to {self.pilot['high']:+.4f}",
             f"{self.unit} for that difference": "–" if self.n_observed is None else f"{self.n_observed:,}",
         }
         return TableData(["", "value"], list(rows.items()))
@@ -132,7 +132,7 @@ def plan_samples(
     *,
     power: float = 0.8,
     level: float = 0.05,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
@@ -162,7 +162,7 @@ def plan_samples(
     level : float
         The level of significance, two-sided.
     measure : Measure
-        Its divergence, scale and witness matter; the estimator of the published score does not.
+        Its divergence, scale and witness matter. The estimator of the published score does not.
     embedder :
         What turns samples into points: a name or an object. None takes the default for their kind, as in
         `mallow.score`.
@@ -179,6 +179,7 @@ def plan_samples(
     >>> 300 < plan.n < 3000
     True
     """
+    measure = find_measure(measure)
     open_unit("detect", detect, why=" It is a difference in MAUVE, such as 0.01.")
     open_unit("power", power, why=" It is a probability, such as 0.8.")
     open_unit("level", level, why=" It is a probability, such as 0.05.")
@@ -191,7 +192,8 @@ def plan_samples(
     counts = [len(np.unique(own)) for own in units.sets]
     if min(counts) < _FEWEST:
         raise InputError(
-            f"a pilot must have at least {_FEWEST} independent samples on each side; the smallest has {min(counts)}."
+            f"a pilot must have at least {_FEWEST} independent samples on each side, but the smallest has "
+            f"{min(counts)}."
         )
     held_out = hold_out(measure, pairs)
     pilot = _show_pilot(held_out, max(counts))
@@ -262,7 +264,7 @@ class _LearningLaw:
         return distance
 
     def error(self, n: float, seen: NDArray[np.float64]) -> float:
-        """The standard error of the difference of two areas; both systems share the noise of one reference."""
+        """The standard error of the difference of two areas. Both systems share the noise of one reference."""
         first, second = np.interp(seen, _SHIFTS, self.slopes)
         return self.noise * math.sqrt((first**2 + second**2 + (first - second) ** 2) / n)
 
@@ -311,9 +313,9 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
     error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
     if error < _NO_NOISE:
         raise InputError(
-            "`model_a` and `model_b` must be different systems, with samples that vary; these hold the same samples, "
-            "or one sample many times, so that the pilot does not show the noise of a difference. Pass samples of two "
-            "systems."
+            "`model_a` and `model_b` must be different systems, with samples that vary, but these hold the same "
+            "samples, or one sample many times, so that the pilot does not show the noise of a difference. Pass "
+            "samples of two systems."
         )
     return {"difference": one.value["mauve"], "low": low, "high": high, "standard error": error, "n": n}
 

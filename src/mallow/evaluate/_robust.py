@@ -17,7 +17,7 @@ from mallow.evaluate._compare import compare_quietly
 from mallow.evaluate._comparison import LEVEL, Comparison, ScoredSystems
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score
-from mallow.evidence import MAUVE_STAR, Measure, holm
+from mallow.evidence import MAUVE_STAR, Measure, find_measure, holm
 from mallow.results import TableData, draw, join_names, p_number
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class AgreedDifference:
 
     @property
     def significant(self) -> bool:
-        """Whether all embedders agree, at the 5 % level after correction."""
+        """Whether all embedders agree, at the 5% level after correction."""
         return self.adjusted < LEVEL
 
     @property
@@ -91,53 +91,54 @@ class RobustComparison(ScoredSystems):
     def winner(self) -> str | None:
         """The system whose proven gap is the smallest by all embedders; None where there is none."""
         for name in self.systems:
-            own = [one for one in self.differences if name in (one.first, one.second)]
-            if own and all(one.better == name for one in own):
+            of_system = [pair for pair in self.differences if name in (pair.first, pair.second)]
+            if of_system and all(pair.better == name for pair in of_system):
                 return name
         return None
 
     @property
     def contested(self) -> tuple[AgreedDifference, ...]:
-        """The pairs that one embedder puts the one way and another the other way, each at the 5 % level by itself."""
+        """The pairs that one embedder puts the one way and another the other way, each at the 5% level by itself."""
         apart = []
-        for one in self.differences:
+        for pair in self.differences:
             winners = {
-                each.better
+                difference.better
                 for comparison in self.comparisons.values()
-                for each in comparison.differences
-                if each.systems == {one.first, one.second} and each.significant
+                for difference in comparison.differences
+                if difference.systems == {pair.first, pair.second} and difference.significant
             }
             if len(winners) > 1:
-                apart.append(one)
+                apart.append(pair)
         return tuple(apart)
 
     @property
     def verdict(self) -> str:
         """Which system, if any, has the smallest proven gap by all embedders, and how many pairs they agree on."""
-        agreed = sum(one.significant for one in self.differences)
-        count = f"They agree on {agreed} of {len(self.differences)} pairs (5 % level, corrected for all pairs)"
-        against = [f"{one.first} and {one.second}" for one in self.contested]
+        agreed = sum(pair.significant for pair in self.differences)
+        count = f"They agree on {agreed} of {len(self.differences)} pairs (5% level, corrected for all pairs)"
+        against = [f"{pair.first} and {pair.second}" for pair in self.contested]
         count += f", and contradict each other on {join_names(against)}." if against else "."
         if self.winner is not None:
-            return f"{self.winner} has the smallest proven gap by all {len(self.comparisons)} embedders. {count}"
-        own = [f"{each.winner or 'none'} by {name}" for name, each in self.comparisons.items()]
-        return f"No clear winner that all embedders agree on ({', '.join(own)}). {count}"
+            every = "both" if len(self.comparisons) == 2 else f"all {len(self.comparisons)}"
+            return f"Smallest proven gap by {every} embedders: {self.winner}. {count}"
+        winners = [f"{comparison.winner or 'none'} by {name}" for name, comparison in self.comparisons.items()]
+        return f"There is no clear winner that all embedders agree on ({', '.join(winners)}). {count}"
 
     def _scored(self) -> dict[str, Score]:
         return next(iter(self.comparisons.values())).scores
 
     def _table(self) -> TableData:
         rows = []
-        for one in self.differences:
-            values = [f"{one.difference[name]:+.4f}" for name in self.comparisons]
-            rows.append([f"{one.first} − {one.second}", *values, p_number(one.adjusted), one.better or "–"])
+        for pair in self.differences:
+            values = [f"{pair.difference[name]:+.4f}" for name in self.comparisons]
+            rows.append([f"{pair.first} − {pair.second}", *values, p_number(pair.adjusted), pair.better or "–"])
         return TableData(["certified MAUVE", *self.comparisons, "p, all agree,\ncorrected", "smaller gap"], rows)
 
     def _records(self) -> list[dict[str, Any]]:
         return [
-            {"first": one.first, "second": one.second, **one.difference, "p_value": one.p_value}
-            | {"adjusted": one.adjusted, "better": one.better}
-            for one in self.differences
+            {"first": pair.first, "second": pair.second, **pair.difference, "p_value": pair.p_value}
+            | {"adjusted": pair.adjusted, "better": pair.better}
+            for pair in self.differences
         ]
 
     def _also(self) -> dict[str, Any]:
@@ -146,9 +147,9 @@ class RobustComparison(ScoredSystems):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the certified area of each system, one line per embedder; returns the axes."""
         ax = draw.axes(ax)
-        for place, (name, comparison) in enumerate(self.comparisons.items()):
+        for number, (name, comparison) in enumerate(self.comparisons.items()):
             values = [comparison.scores[system].certified["mauve"].value for system in self.systems]
-            ax.plot(range(len(values)), values, label=name, **draw.line_style(place))
+            ax.plot(range(len(values)), values, label=name, **draw.line_style(number))
         ax.set_xticks(range(len(self.systems)), self.systems)
         ax.set_xlabel("system, in the order of the first embedder")
         ax.set_ylabel("certified MAUVE (1 = no gap found)")
@@ -163,7 +164,7 @@ def compare_embedders(
     systems: Mapping[str, Any],
     embedders: Sequence[AnyEmbedder | str],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     paired: bool = False,
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
@@ -205,6 +206,7 @@ def compare_embedders(
     >>> robust.winner
     'near'
     """
+    measure = find_measure(measure)
     if len(embedders) < 2:
         raise InputError(f"`embedders` must be at least two; got {len(embedders)}. For one, use compare.")
     if len(systems) < 2:
@@ -213,16 +215,18 @@ def compare_embedders(
     sets = read_all({"": reference, **systems}, paired=paired)
     if sets[""].kind == "features":
         raise InputError("`reference` must hold texts or images; features were made by one embedder already.")
-    chosen = [find_embedder(one, kind=sets[""].kind) if isinstance(one, str) else one for one in embedders]
-    names = [str(one) if isinstance(one, str) else embedder_name(one) for one in embedders]
+    chosen = [
+        find_embedder(embedder, kind=sets[""].kind) if isinstance(embedder, str) else embedder for embedder in embedders
+    ]
+    names = [str(embedder) if isinstance(embedder, str) else embedder_name(embedder) for embedder in embedders]
     if len(set(names)) < len(names):
         raise InputError(f"`embedders` must have different names; got {', '.join(names)}.")
     samples = {name: sets[name] for name in systems}
     comparisons = {
-        name: compare_quietly(sets[""], samples, settings, embedder=one, prompts=None)
-        for name, one in zip(names, chosen, strict=True)
+        name: compare_quietly(sets[""], samples, settings, embedder=embedder, prompts=None)
+        for name, embedder in zip(names, chosen, strict=True)
     }
-    caveats = unique_caveats([caveat for one in comparisons.values() for caveat in one.caveats])
+    caveats = unique_caveats([caveat for comparison in comparisons.values() for caveat in comparison.caveats])
     result = RobustComparison(comparisons, _agree(comparisons), caveats)
     warn_about(result.caveats)
     return result
@@ -233,18 +237,18 @@ def _agree(comparisons: Mapping[str, Comparison]) -> tuple[AgreedDifference, ...
     order = list(next(iter(comparisons.values())).scores)
     pairs, values, p_values = list(combinations(order, 2)), [], []
     for first, second in pairs:
-        each = {
-            name: one if one.first == first else one.reverse()
+        by_embedder = {
+            name: pair if pair.first == first else pair.reverse()
             for name, comparison in comparisons.items()
-            for one in comparison.differences
-            if one.systems == {first, second}
+            for pair in comparison.differences
+            if pair.systems == {first, second}
         }
-        differences = {name: one.difference["mauve"] for name, one in each.items()}
+        differences = {name: pair.difference["mauve"] for name, pair in by_embedder.items()}
         same = len({value > 0 for value in differences.values()}) == 1 and all(differences.values())
         values.append(differences)
-        p_values.append(max(one.p_value["mauve"] for one in each.values()) if same else 1.0)
+        p_values.append(max(pair.p_value["mauve"] for pair in by_embedder.values()) if same else 1.0)
     adjusted = holm(p_values)
     return tuple(
-        AgreedDifference(first, second, values[place], p_values[place], adjusted[place])
-        for place, (first, second) in enumerate(pairs)
+        AgreedDifference(first, second, values[number], p_values[number], adjusted[number])
+        for number, (first, second) in enumerate(pairs)
     )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
-from mallow.engine import cores, run_now, worker_pool
+from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
 from mallow.evidence import SUMMARIES, Measure, Outcome, Units, find_units, fits_several, generator_for, run_alone
@@ -22,7 +22,7 @@ from mallow.theory import Frontier, Masses
 
 
 class Begin(Protocol):
-    """Begins a task; its result may already be there."""
+    """Begins a task. Its result may already be there."""
 
     def __call__(self, task: Callable[[], Outcome], /) -> Future[Outcome]: ...
 
@@ -119,7 +119,11 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, beg
     count = 1 if getattr(estimator, "deterministic", False) else repeats
     children = generator_for(seed, "clustering").spawn(count)
     tasks = [partial(estimator.masses, prepared, child) for child in children]
-    runs = [task.result() for task in [begin(task) for task in tasks]]
+    runs: list[Masses] = []
+    with bar("clustering", count) as show:
+        for task in [begin(task) for task in tasks]:
+            runs.append(task.result())
+            show(len(runs), f"{len(runs)}/{count}")
     for masses in runs:
         if not isinstance(masses, Masses):
             raise InputError(
@@ -129,7 +133,7 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, beg
 
 
 def reduction_of(prepared: Any) -> Reduction | None:
-    """The axes of what an estimator's `prepare` returned; the points, which take memory, are not kept."""
+    """The axes of what an estimator's `prepare` returned. The points, which take memory, are not kept."""
     reduction = getattr(prepared, "reduction", None)
     return reduction.without_points() if isinstance(reduction, Reduction) else None
 
@@ -139,9 +143,9 @@ def summary_values(measure: Measure, runs: Sequence[Masses]) -> dict[str, tuple[
     return by_summary([measure.summarise(masses) for masses in runs])
 
 
-def by_summary(each: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
+def by_summary(summaries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, ...]]:
     """The values of each summary, from the summaries of every repeat."""
-    return {name: tuple(float(one[name]) for one in each) for name in SUMMARIES}
+    return {name: tuple(float(values[name]) for values in summaries) for name in SUMMARIES}
 
 
 def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier, Frontier] | None]:
@@ -190,8 +194,8 @@ def self_score(
         masses = estimator.against_itself(x, splits, m, children)
     else:
         pairs = zip(splits, children, strict=True)
-        masses = [estimator.masses(estimator.prepare(x[one], x[other]), child) for (one, other), child in pairs]
-    return {name: float(np.mean(each)) for name, each in summary_values(measure, masses).items()}
+        masses = [estimator.masses(estimator.prepare(x[half], x[other]), child) for (half, other), child in pairs]
+    return {name: float(np.mean(values)) for name, values in summary_values(measure, masses).items()}
 
 
 def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) -> tuple[Rows, Rows]:

@@ -88,17 +88,25 @@ class SameModel(Result):
         lines = [self.verdict, f"{self.shared:,} shared prompts, {self.n[0]:,} and {self.n[1]:,} completions."]
         if self.differs and self.prompts:
             lines.append("Prompts that differ most (p-value of each prompt; after correction for all prompts):")
-            lines += [f"  {_short(one.prompt)}  {one.p_value:.2g}; {one.adjusted:.2g}" for one in self.prompts[:_SHOWN]]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+            lines += [
+                f"  {_short(prompt.prompt)}  {prompt.p_value:.2g}; {prompt.adjusted:.2g}"
+                for prompt in self.prompts[:_SHOWN]
+            ]
+        return self._with_caveats(lines)
 
     def _table(self) -> TableData:
-        rows = [[_short(one.prompt), f"{one.p_value:.2g}", f"{one.adjusted:.2g}"] for one in self.prompts[:_SHOWN]]
+        rows = [
+            [_short(prompt.prompt), f"{prompt.p_value:.2g}", f"{prompt.adjusted:.2g}"]
+            for prompt in self.prompts[:_SHOWN]
+        ]
         return TableData(["prompt", "p-value", "corrected"], [["all together", f"{self.p_value:.2g}", ""], *rows])
 
     def _records(self) -> list[dict[str, Any]]:
         whole_set = {"prompt": "all together", "p_value": self.p_value, "adjusted": self.p_value}
-        each = [{"prompt": one.prompt, "p_value": one.p_value, "adjusted": one.adjusted} for one in self.prompts]
-        return [whole_set, *each]
+        records = [
+            {"prompt": prompt.prompt, "p_value": prompt.p_value, "adjusted": prompt.adjusted} for prompt in self.prompts
+        ]
+        return [whole_set, *records]
 
     def _also(self) -> dict[str, Any]:
         return {"verdict": self.verdict, "differs": self.differs}
@@ -107,7 +115,7 @@ class SameModel(Result):
         """Draw the sorted p-values of prompts; without a difference they lie near the diagonal. Returns the axes."""
         ax = draw.axes(ax)
         count = len(self.prompts)
-        ax.plot(np.arange(1, count + 1) / max(count, 1), [one.p_value for one in self.prompts], "o")
+        ax.plot(np.arange(1, count + 1) / max(count, 1), [prompt.p_value for prompt in self.prompts], "o")
         ax.plot([0, 1], [0, 1], linestyle=":", color="grey")
         ax.set_xlabel("share of prompts")
         ax.set_ylabel("p-value of the prompt")
@@ -152,14 +160,14 @@ def same_model(
     whole("permutations", permutations, least=1)
     seed = seed_from(rng)
     sides, caveats = _keep_shared(embed_all({"a": a, "b": b}, embedder, prompts="joint"))
-    found = judge_prompts(sides["a"], sides["b"], permutations=permutations, seed=seed)
-    adjusted = holm(list(found.by_prompt.values()))
+    test = judge_prompts(sides["a"], sides["b"], permutations=permutations, seed=seed)
+    adjusted = holm(list(test.by_prompt.values()))
     sizes = [_count(sides[name]) for name in "ab"]
     prompts = [
         PromptDifference(prompt, p_value, corrected, (sizes[0][prompt], sizes[1][prompt]))
-        for (prompt, p_value), corrected in zip(found.by_prompt.items(), adjusted, strict=True)
+        for (prompt, p_value), corrected in zip(test.by_prompt.items(), adjusted, strict=True)
     ]
-    prompts.sort(key=lambda one: one.p_value)
+    prompts.sort(key=lambda prompt: prompt.p_value)
     shared = len(sizes[0])
     if not prompts:
         text = (
@@ -169,7 +177,7 @@ def same_model(
         caveats.append(Caveat("one sample per prompt", text))
     warn_about(caveats)
     result = SameModel(
-        p_value=found.p_value,
+        p_value=test.p_value,
         prompts=tuple(prompts),
         shared=shared,
         n=(len(sides["a"]), len(sides["b"])),
@@ -187,14 +195,14 @@ def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list
         prompts[name] = samples.prompts
     shared = set(prompts["a"]) & set(prompts["b"])
     if not shared:
-        raise InputError("`a` and `b` must answer the same prompts; they share none.")
+        raise InputError("`a` and `b` must answer the same prompts, but they share none.")
     kept = {
-        name: samples.take([place for place, prompt in enumerate(prompts[name]) if prompt in shared])
+        name: samples.take([row for row, prompt in enumerate(prompts[name]) if prompt in shared])
         for name, samples in sides.items()
     }
     rows = np.concatenate([samples.require_features() for samples in kept.values()])
     if (rows == rows[0]).all():
-        raise InputError("`a` and `b` must have samples that differ; all completions look equal to the embedder.")
+        raise InputError("`a` and `b` must have samples that differ, but all completions look equal to the embedder.")
     lost = len(set(prompts["a"]) ^ set(prompts["b"]))
     text = f"{lost} prompts are in one of the sets only and were left out."
     return kept, [Caveat("unmatched prompts", text, values={"prompts": lost})] if lost else []

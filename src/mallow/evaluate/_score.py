@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from mallow._optional import install_line
 from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
 from mallow.engine import AnyEngine, settle
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems
+from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems, open_systems
 from mallow.evaluate._run import Run, Settings, by_summary, mean_frontier
 from mallow.evidence import (
     SUMMARIES,
@@ -28,7 +28,7 @@ from mallow.evidence import (
     make_signature,
     published_interval,
 )
-from mallow.explain import Reason, verdict_text
+from mallow.explain import Reason, numbers_apart, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_UNEXPLAINED = Explained()
 _LEAST = 1e-14  # summaries are of order 1: less is rounding
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
 
@@ -58,13 +59,13 @@ class Score(Result):
     std : dict
         Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
     interval : dict
-        Where each summary of another draw of so many samples would be, with 95 % probability; around the score. Empty
+        Where each summary of another draw of so many samples would be, with 95% probability; around the score. Empty
         for estimators without bins.
     debiased : dict
-        The value of each summary behind the samples, in these bins, with a 95 % interval of it; empty for estimators
+        The value of each summary behind the samples, in these bins, with a 95% interval; empty for estimators
         without bins.
     certified : dict
-        What held-out evidence proves about the distributions: with 95 % confidence the area is at most its `high`, the
+        What held-out evidence proves about the distributions: with 95% confidence the area is at most its `high`, the
         other summaries are at least their `low`. Empty for a `Monitor`.
     p_value : float
         Of the hypothesis that there is no gap at all; valid for shared prompts and for several samples per prompt.
@@ -92,6 +93,12 @@ class Score(Result):
         The held-out score of each sample, its unit, and the test. None for a `Monitor`.
     reasons : tuple of Reason
         What gives the model away, the clearest first.
+    texts_alone : dict
+        What the texts alone prove, as `certified`, where evidence looks at texts with their prompts and certifies a
+        gap; empty elsewhere.
+    answers : dict
+        How alike the answers to one prompt are: the mean cosine of the features of two of them, of the "model" and of
+        the "reference". Empty where fewer than five prompts (ids) have several samples of both sides.
     """
 
     KIND: ClassVar[str] = "score"
@@ -116,14 +123,16 @@ class Score(Result):
     band: tuple[Frontier, Frontier] | None = None
     evidence: Evidence | None = None
     reasons: tuple[Reason, ...] = ()
+    texts_alone: dict[str, Estimate] = field(default_factory=dict)
+    answers: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if math.isnan(self.p_value):
             raise InputError("`p_value` must be a number; got NaN.")
         for name in ("std", "interval", "debiased", "certified", "self_score"):
-            known = getattr(self, name)
-            if known and set(known) != set(SUMMARIES):
-                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(known)}.")
+            estimates = getattr(self, name)
+            if estimates and set(estimates) != set(SUMMARIES):
+                raise InputError(f"`{name}` must have the entries {', '.join(SUMMARIES)}; got {', '.join(estimates)}.")
 
     def __repr__(self) -> str:
         certified = f"certified at most {at_most(self.certified['mauve'].high)}, " if self.certified else ""
@@ -132,14 +141,26 @@ class Score(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.mauve_table(), "", *self.basis_lines()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     def basis_lines(self) -> list[str]:
-        """What evidence rests on: units, and what it looked at beside the features; empty where it is not known."""
+        """What evidence rests on, and what it shows of prompts and of several answers; empty where nothing is known."""
         units = f"Units: {self.signature.units}." if self.signature.units else ""
         spaces = f"Evidence looks at features, {self.signature.spaces}." if self.signature.spaces else ""
-        line = " ".join(filter(None, [units, spaces]))
-        return [line, ""] if line else []
+        lines = [" ".join(filter(None, [units, spaces])), self._prompt_line(), self._answers_line()]
+        return [*filter(None, lines), ""] if any(lines) else []
+
+    def _prompt_line(self) -> str:
+        if not self.texts_alone:
+            return ""
+        alone, joint = (at_most(each["mauve"].high) for each in (self.texts_alone, self.certified))
+        return f"Texts alone: MAUVE at most {alone}; with their prompts: at most {joint}."
+
+    def _answers_line(self) -> str:
+        if not self.answers:
+            return ""
+        own, other = numbers_apart(self.answers["model"], self.answers["reference"])
+        return f"Answers to one prompt: mean cosine of two {own}, reference {other}."
 
     def _blocks(self, width: int | None) -> list[str]:
         verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
@@ -165,32 +186,35 @@ class Score(Result):
         if self.certified:
             one = self.certified[name]
             limit = f"at most {at_most(one.high)}" if name == "mauve" else f"at least {at_least(one.low)}"
-            rows.append(["certified", f"{one.value:.4f}", limit, "95 % confidence: the true value"])
+            bound = "upper" if name == "mauve" else "lower"
+            rows.append(["certified", f"{one.value:.4f}", limit, f"95% {bound} bound on the true value"])
         if not self.is_published:
             return [*rows, ["published", "not computed", "–", _install_text(self.signature)]]
         span = self.interval.get(name)
         text = "–" if span is None else f"{span[0]:.4f} to {span[1]:.4f}"
-        about = "no interval without bins" if span is None else "95 % of other draws of this size"
+        about = "no interval without bins" if span is None else "95% of repeat samples of this size"
         rows.append(["published", f"{getattr(self, name):.4f}", text, about])
         if self.debiased:
             one = self.debiased[name]
-            about = "95 % confidence: value in these bins"
+            about = "with unlimited samples, same bins"
             rows.append(["bias-corrected", f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", about])
         rows.append(["self-score", f"{self.self_score[name]:.4f}", "–", "about what a perfect model gets"])
         return rows
 
     def mauve_table(self, form: str = "text", *, width: int | None = None) -> str:
         """What is known of MAUVE alone, as a table like that of `table`, which has all summaries."""
-        data = TableData(["", _TITLES["mauve"], "range", "of what"], self._rows("mauve"), left=(0, 3))
+        data = TableData(["", _TITLES["mauve"], "95% range", "meaning"], self._rows("mauve"), left=(0, 3))
         return render(form, data, width=width)
 
     def _table(self) -> TableData:
         each = [self._rows(name) for name in SUMMARIES]
         rows = [
-            [f"{_TITLES[name]}, {row[0]}", *row[1:]] for name, own in zip(SUMMARIES, each, strict=True) for row in own
+            [f"{_TITLES[name]}, {row[0]}", *row[1:]]
+            for name, of_summary in zip(SUMMARIES, each, strict=True)
+            for row in of_summary
         ]
         breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
-        return TableData(["", "value", "range", "of what"], rows, breaks=breaks, left=(0, 3))
+        return TableData(["", "value", "95% range", "meaning"], rows, breaks=breaks, left=(0, 3))
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
@@ -266,9 +290,13 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     """What is known of one summary of a score, rounded to four digits."""
     values: dict[str, Any] = {}
     if score.certified:
-        one = score.certified[name]
-        values["certified"] = round(one.value, 4)
-        values |= {"at_most": float(at_most(one.high))} if name == "mauve" else {"at_least": float(at_least(one.low))}
+        estimate = score.certified[name]
+        values["certified"] = round(estimate.value, 4)
+        values |= (
+            {"at_most": float(at_most(estimate.high))}
+            if name == "mauve"
+            else {"at_least": float(at_least(estimate.low))}
+        )
     if not score.is_published:
         return values | {"published": None}
     values["published"] = round(float(getattr(score, name)), 4)
@@ -278,7 +306,7 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
 
 
 def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
-    """The score of all samples of the reference and of the model, which may be in shards; nothing is warned about."""
+    """The score of all samples of the reference and of the model, which may be in shards. Nothing is warned about."""
     with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
         return _score_system(systems, settings)
 
@@ -297,7 +325,7 @@ def build_scores(evaluation: Evaluation, name: str) -> list[Score]:
     """The scores of a system, one per generation."""
     measure, seed, held_out = evaluation.settings.measure, evaluation.settings.seed, evaluation.held_out
     known: dict[str, Any] = {"evidence": held_out.evidence[name], "certificate": held_out.certificates[name]}
-    known |= {"reasons": evaluation.reasons[name], "caveats": evaluation.caveats[name]}
+    known |= {"explained": evaluation.explained[name], "caveats": evaluation.caveats[name]}
     return [build_score(measure, run, evaluation.self_scores[name], seed, **known) for run in evaluation.runs[name]]
 
 
@@ -309,7 +337,7 @@ def build_score(
     *,
     evidence: Evidence | None = None,
     certificate: Certificate | None = None,
-    reasons: tuple[Reason, ...] = (),
+    explained: Explained = _UNEXPLAINED,
     caveats: Sequence[Caveat] = (),
 ) -> Score:
     """The score of all repeats of a run, with the caveats of its masses and bins after those given.
@@ -355,7 +383,9 @@ def build_score(
         values=settle(values),
         band=None if band is None else (band[0].settle(), band[1].settle()),
         evidence=evidence,
-        reasons=reasons,
+        reasons=explained.reasons,
+        texts_alone={} if explained.texts_alone is None else explained.texts_alone.estimates,
+        answers=settle(explained.answers),
     )
 
 
@@ -402,7 +432,7 @@ def _doubts(
 def published_errors(
     measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
 ) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
-    """The interval of each summary for another draw, and its value behind the samples; nothing without bins."""
+    """The interval of each summary for another draw, and its value behind the samples. Nothing without bins."""
     partitions = [masses.partition for masses in run.masses if masses.partition is not None]
     if not partitions:
         return {}, {}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, size_caveats
+from mallow.embed import features_alone
 from mallow.engine import Engine, Passes, memory_budget
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
@@ -109,11 +110,11 @@ class Seen:
     Attributes
     ----------
     samples : dict
-        Name → samples with features; the reference is called "".
+        Name → samples with features. The reference is called "".
     caveats : tuple of Caveat
         That not all were seen.
     places : dict
-        Name → the places of these samples among all; nothing where all are there.
+        Name → the places of these samples among all. Nothing where all are there.
     """
 
     samples: dict[str, Samples]
@@ -230,7 +231,9 @@ def run_sharded(
     measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
-        raise InputError(f"Shards beyond the memory need an estimator with bins, Quantize; this one is {estimator!r}.")
+        raise InputError(
+            f"Shards beyond the memory need an estimator with bins, Quantize, but this one is {estimator!r}."
+        )
     shards, surveys = (reference.shards, model.shards), (reference.survey, model.survey)
     children = generator_for(seed, "self-score").spawn(repeats)
     alone = units_of_surveys(surveys[:1])
@@ -302,7 +305,9 @@ class StreamedSystems:
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""
         checked = check_seen(self.seen, self.sets)
-        return {name: [*self.seen.caveats, *own] for name, own in checked.items()}
+        left_out = not self.complete and any(one.samples.spaces for one in self.sets.values())
+        doubts = [*self.seen.caveats, *([features_alone()] if left_out else [])]
+        return {name: [*doubts, *own] for name, own in checked.items()}
 
     def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
         """The runs of each system, one per generation, chunk by chunk."""

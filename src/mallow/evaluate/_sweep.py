@@ -16,7 +16,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import InputError
 from mallow.evaluate._compare import compare
 from mallow.evaluate._comparison import ComparedSystems, Comparison
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_measure
 from mallow.results import TableData, draw
 from mallow.samples import Samples, read
 
@@ -77,7 +77,7 @@ class Sweep(ComparedSystems):
 
     @property
     def verdict(self) -> str:
-        """Which decoder has the smallest proven gap, or that none can be named, and which has the largest."""
+        """Which decoder has the smallest proven gap, if there is a clear winner, and which has the largest."""
         return self.comparison.verdict
 
     def _also(self) -> dict[str, Any]:
@@ -96,8 +96,8 @@ class Sweep(ComparedSystems):
     def plot(self, ax: Axes | None = None, family: str | None = None) -> Axes:
         """Draw the published and certified scores of a family, all other decoders as dashed lines; returns the axes.
 
-        95 % of other draws of so many samples would score in the band. What is certified has a line up to its limit
-        with 95 % confidence. The dotted line is the self-score, about what real data would score.
+        95% of repeat samples of so many samples would score in the band. What is certified has a line up to its limit
+        with 95% confidence. The dotted line is the self-score, about what real data would score.
 
         Parameters
         ----------
@@ -107,8 +107,8 @@ class Sweep(ComparedSystems):
             One of `families`. None: the only one; where there are several or none, the decoders are listed in rows.
         """
         if family is not None and family not in self.families:
-            known = ", ".join(self.families) or "none"
-            raise InputError(f"`family` must be one of the families of decoders ({known}); got {family!r}.")
+            families = ", ".join(self.families) or "none"
+            raise InputError(f"`family` must be one of the families of decoders ({families}); got {family!r}.")
         if family is None and len(self.families) != 1:
             return self.comparison.plot(ax)
         ax = draw.axes(ax)
@@ -154,7 +154,7 @@ def sweep(
     *,
     tokens: int = 35,
     skip_short: bool = False,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     repeats: int = 5,
     batch: int = 64,
@@ -175,7 +175,7 @@ def sweep(
     folder : path
         Where the texts of each decoder go; created if it does not exist.
     plan : GenerationPlan or None
-        How many texts per prompt (one for deterministic decoders), how long, which random numbers; the score uses the
+        How many texts per prompt (one for deterministic decoders), how long, which random numbers. The score uses the
         same `rng`. Its `with_prompt` is ignored. None: ``GenerationPlan()``.
     tokens :
         The length of prompts, as in `mallow.generate.prompts_of`.
@@ -191,6 +191,7 @@ def sweep(
     batch : int
         As in `mallow.generate.generate_file`.
     """
+    measure = find_measure(measure)
     from mallow.generate import GenerationPlan, decoder, generate_file, is_deterministic, prompts_of
 
     names = grid(decoders)
@@ -204,7 +205,7 @@ def sweep(
         n = 1 if is_deterministic(decoder(name)) else plan.n
         generate_file(model, prompts, name, path, replace(plan, n=n), batch=batch)
     kept = {prompt.id for prompt in prompts}
-    numbered = human.ids or tuple(str(place) for place in range(1, len(human) + 1))
+    numbered = human.ids or tuple(str(number) for number in range(1, len(human) + 1))
     texts = {id_: text for id_, text in zip(numbered, human.require_texts(), strict=True) if id_ in kept}
     cut = [model.decode(model.encode(text)[: tokens + plan.max_new]) for text in texts.values()]
     systems = {name: read(path) for name, path in files.items()}

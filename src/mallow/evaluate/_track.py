@@ -17,7 +17,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, compare_quietly, embed_pairs
 from mallow.evaluate._comparison import LEVEL, ComparedSystems, Comparison, Difference, render_differences, score_cells
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, Pairs
+from mallow.evidence import MAUVE_STAR, Measure, Pairs, find_measure
 from mallow.results import TableData, draw, join_names, p_text
 from mallow.samples import Samples
 
@@ -57,7 +57,7 @@ class Change:
     before : str
         The checkpoint of the segment before that differs most clearly from it.
     difference, low, high : float
-        Certified area at `at` minus that at `before`, with a 95 % interval.
+        Certified area at `at` minus that at `before`, with a 95% interval.
     p_value : float
         Corrected for all pairs of checkpoints.
     """
@@ -109,7 +109,9 @@ class Track(ComparedSystems):
         else:
             parts = [f"No trend from {names[0]} to {names[-1]} is shown ({test})."]
         if self.changes:
-            places = [f"{'closer' if one.difference > 0 else 'farther'} from {one.at} on" for one in self.changes]
+            places = [
+                f"{'closer' if change.difference > 0 else 'farther'} from {change.at} on" for change in self.changes
+            ]
             parts.append(f"It changed: {join_names(places)}.")
         else:
             parts.append("No difference between two checkpoints was shown.")
@@ -125,20 +127,23 @@ class Track(ComparedSystems):
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
-        changes = [{"at": one.at, "before": one.before, "difference": round(one.difference, 4)} for one in self.changes]
+        changes = [
+            {"at": change.at, "before": change.before, "difference": round(change.difference, 4)}
+            for change in self.changes
+        ]
         systems = self.comparison.brief()["systems"]
         trend = {"tau": self.trend.tau, "p_value": self.trend.p_value}
         kept = {name: systems[name] for name in self.steps}
         return {"kind": "mallow track", **self._also(), "trend": trend, "changes": changes, "checkpoints": kept}
 
     def _table(self) -> TableData:
-        starts = {one.at: one for one in self.changes}
+        starts = {change.at: change for change in self.changes}
         rows, breaks = [], []
-        titles = ["certified\nMAUVE", "at most,\n95 % sure", "published\nMAUVE", "95 % of\nother draws"]
-        for place, (name, step) in enumerate(self.steps.items()):
+        titles = ["certified\nMAUVE", "95% upper\nbound", "published\nMAUVE", "95% of\nrepeat samples"]
+        for number, (name, step) in enumerate(self.steps.items()):
             mark = "" if name not in starts else "closer" if starts[name].difference > 0 else "farther"
             rows.append([name, f"{step:g}", *score_cells(self.comparison.scores[name], titles), mark])
-            breaks += [place] if mark and place else []
+            breaks += [number] if mark and number else []
         return TableData(["", "step", *titles, "change"], rows, breaks=breaks, left=(0, 6))
 
     def change_table(self, form: str = "text", *, width: int | None = None) -> str:
@@ -149,7 +154,7 @@ class Track(ComparedSystems):
 
     def _records(self) -> list[dict[str, Any]]:
         records = {record["system"]: record for record in self.comparison._records()}
-        starts = [one.at for one in self.changes]
+        starts = [change.at for change in self.changes]
         rows, segment = [], 1
         for name, step in self.steps.items():
             segment += name in starts
@@ -162,7 +167,7 @@ class Track(ComparedSystems):
         scores = self.comparison.scores
         draw.curve(ax, "checkpoints", list(self.steps.values()), [scores[name] for name in self.steps], {})
         ax.set_xlabel("step")
-        draw.marks(ax, [self.steps[one.at] for one in self.changes], "change, 5 % level, corrected for all pairs")
+        draw.marks(ax, [self.steps[one.at] for one in self.changes], "change, 5% level, corrected for all pairs")
         return ax
 
 
@@ -171,7 +176,7 @@ def track(
     checkpoints: Mapping[str, Any],
     *,
     steps: Sequence[float] | None = None,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     repeats: int = 5,
@@ -181,7 +186,7 @@ def track(
 
     A change is a checkpoint that differs significantly from some checkpoint since the change before, by held-out
     evidence and after Holm's correction over all pairs. So a series that never changes shows a change with a
-    probability of at most 5 %. The trend is Kendall's test of the certified areas against the order.
+    probability of at most 5%. The trend is Kendall's test of the certified areas against the order.
 
     Parameters
     ----------
@@ -215,6 +220,7 @@ def track(
     >>> list(result.steps), [change.at for change in result.changes]
     (['ckpt-100', 'ckpt-300', 'ckpt-2000'], ['ckpt-2000'])
     """
+    measure = find_measure(measure)
     if not isinstance(checkpoints, Mapping) or len(checkpoints) < _FEWEST:
         count = len(checkpoints) if isinstance(checkpoints, Mapping) else type(checkpoints).__name__
         raise InputError(
@@ -227,10 +233,10 @@ def track(
         reference, {name: checkpoints[name] for name in ordered}, embedder, measure, lazy=True, paired=paired
     )
     pairs, caveats = _cut_to_one_size(pairs, settings.seed)
-    references = [own for own, _ in pairs.values()]
-    if all(own is references[0] for own in references):
+    references = [reference for reference, _ in pairs.values()]
+    if all(reference is references[0] for reference in references):
         systems = {name: model for name, (_, model) in pairs.items()}
-        comparison = compare_quietly(references[0], systems, settings, embedder=None)
+        comparison = compare_quietly(references[0], systems, settings, embedder=None, prompts=None)  # all have spaces
     else:
         comparison = compare_pairs(pairs, settings)
     comparison = replace(comparison, caveats=(*caveats, *comparison.caveats))
@@ -255,7 +261,7 @@ def _cut_to_one_size(pairs: Pairs, seed: int) -> tuple[Pairs, list[Caveat]]:
     if any(model.shards is not None for _, model in pairs.values()):
         raise InputError(
             f"checkpoints in shards must have the same number of samples; got {least:,} ({smallest}) to {most:,}. A "
-            "trend of checkpoints of different sizes would be that of the sizes."
+            "trend of checkpoints of different sizes would be a trend of the sizes."
         )
     cut = {name: (reference, _draw_samples(model, least, seed)) for name, (reference, model) in pairs.items()}
     text = (
@@ -275,17 +281,17 @@ def _draw_samples(samples: Samples, count: int, seed: int) -> Samples:
         return samples.take(np.sort(rng.permutation(len(samples))[:count]))
     before: dict[str, int] = {}
     order = []
-    for place, name in enumerate(names):
+    for number, name in enumerate(names):
         before[name] = before.get(name, -1) + 1
-        order.append((before[name], hashlib.sha256(f"{seed} {name}".encode()).digest(), place))
-    return samples.take(sorted(place for _, _, place in sorted(order)[:count]))
+        order.append((before[name], hashlib.sha256(f"{seed} {name}".encode()).digest(), number))
+    return samples.take(sorted(row for _, _, row in sorted(order)[:count]))
 
 
 def _order_by_step(names: list[str], steps: Sequence[float] | None) -> dict[str, float]:
     """Each checkpoint with its step, in the order of the steps."""
     if steps is None:
         numbers = [re.findall(r"\d+(?:\.\d+)?", name) for name in names]
-        steps = [float(own[-1]) for own in numbers if own]
+        steps = [float(digits[-1]) for digits in numbers if digits]
         values = steps if len(set(steps)) == len(names) else list(range(1, len(names) + 1))
     else:
         values = [float(step) for step in steps]
@@ -309,14 +315,14 @@ def _find_trend(steps: Mapping[str, float], comparison: Comparison) -> Trend:
 
 def find_changes(names: Sequence[str], differences: Sequence[Difference]) -> tuple[Change, ...]:
     """The places where a series changed; see `track`."""
-    known = {one.systems: one for one in differences}
+    by_pair = {pair.systems: pair for pair in differences}
     changes: list[Change] = []
     segment: list[str] = []
     for name in names:
-        pairs = [known[frozenset((name, other))] for other in segment]
-        apart = [one if one.first == name else one.reverse() for one in pairs if one.significant]
+        pairs = [by_pair[frozenset((name, other))] for other in segment]
+        apart = [pair if pair.first == name else pair.reverse() for pair in pairs if pair.significant]
         if apart:
-            clearest = min(apart, key=lambda one: (one.adjusted["mauve"], -abs(one.difference["mauve"])))
+            clearest = min(apart, key=lambda pair: (pair.adjusted["mauve"], -abs(pair.difference["mauve"])))
             low, high = clearest.interval["mauve"]
             p_value = clearest.adjusted["mauve"]
             changes.append(Change(name, clearest.second, clearest.difference["mauve"], low, high, p_value))

@@ -14,30 +14,28 @@ from mallow.evidence._evidence import (
     subtract_certificates,
 )
 from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_sources
-from mallow.evidence._identity import (
-    IdentityTest,
-    compare_means,
-    judge_prompts,
-    permutation_test,
-    run_identity_test,
-    run_permutations,
-)
+from mallow.evidence._identity import IdentityTest, compare_means, run_identity_test
 from mallow.evidence._learner import Learner, View
 from mallow.evidence._measure import (
     MAUVE_2021,
     MAUVE_KERNEL,
     MAUVE_STAR,
+    MEASURES,
     SUMMARIES,
     Measure,
     Signature,
+    find_measure,
+    find_named,
     make_signature,
     measure_for,
 )
+from mallow.evidence._permutation_test import permutation_test, run_permutations
 from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import Outcome, fits_several, generator_for, pair_points, run_alone, run_systems
 from mallow.evidence._units import Units, choose_units, describe_units, find_units, units_of_surveys
+from mallow.evidence._within import judge_prompts
 from mallow.evidence._witness import Witness, are_many, make_learner, pooled_masses
 
 __all__ = [

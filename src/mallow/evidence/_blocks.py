@@ -23,9 +23,9 @@ Result = TypeVar("Result")
 ROWS = 1024  # chosen: rows per task
 
 
-def at_once(numbers: int, each: int) -> int:
+def at_once(numbers: int, size: int) -> int:
     """How many things with so many numbers `each` are worked on at once, at least one."""
-    return max(1, numbers // each)
+    return max(1, numbers // size)
 
 
 def multiply(weights: Values, rows: Values, *, squares: bool = False) -> Values:
@@ -91,7 +91,7 @@ class Rows(Protocol):
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
         """``function(rows, *along)`` for chunks of all rows, with the places of each chunk.
 
-        The last axis of the arrays `along` has an entry for each row; the function gets those of its chunk. It may be
+        The last axis of the arrays `along` has an entry for each row. The function gets those of its chunk. It may be
         called in another process.
         """
 
@@ -119,7 +119,7 @@ class ArrayRows:
         slices = [slice(low, low + ROWS) for low in range(0, len(self), ROWS)]
 
         def task(at: slice) -> Result:
-            return function(self.values[at], *(own[..., at] for own in along))
+            return function(self.values[at], *(values[..., at] for values in along))
 
         with single_threaded_blas():
             yield from zip(slices, ordered_map(task, slices, cores()), strict=True)

@@ -5,7 +5,7 @@ samples an honest one. With t = p/r and s = q/r by the witness, for the mixtures
 
     D_f(P‖R_λ) ≥ E_P[f′(t)] − E_R[t f′(t) − f(t)]          D_f(Q‖R_λ) ≥ E_Q[f′(s)] − E_R[s f′(s) − f(s)]
 
-with equality where the witness is the true log-ratio. Each side is a mean over samples; its error is that of a mean
+with equality where the witness is the true log-ratio. Each side is a mean over samples. Its error is that of a mean
 over units, whatever they share.
 """
 
@@ -56,11 +56,11 @@ def summary_slopes(curve: Frontier, scale: float) -> Array:
         slopes[side, :, 1], slopes[side, :, 2] = integral(moved), midpoint(moved)
     lost = np.concatenate([np.full((1, points), _LEVEL), _LEVEL + _SHIFT * unit])
     moved_cost = -np.log1p(-lost) / scale
-    for side, (own, other) in enumerate(((curve.p_to_mix, curve.q_to_mix), (curve.q_to_mix, curve.p_to_mix))):
+    for side, (cost, other) in enumerate(((curve.p_to_mix, curve.q_to_mix), (curve.q_to_mix, curve.p_to_mix))):
         fixed = np.broadcast_to(other, moved_cost.shape)
         x, y = (moved_cost, fixed) if side == 0 else (fixed, moved_cost)
         total = np.asarray(area(Frontier(curve.lam, x, y, exact=True), scale=scale))
-        slopes[side, :, 0] = (total[1:] - total[0]) / _SHIFT * scale * np.exp(-scale * own)
+        slopes[side, :, 0] = (total[1:] - total[0]) / _SHIFT * scale * np.exp(-scale * cost)
     return slopes
 
 
@@ -81,7 +81,7 @@ class Certificate:
     frontier : Frontier
         Costs that hold for the distributions, up to the noise of sampling: the true curve lies above.
     estimates : dict
-        Summary → Estimate. The area is at most `high`, the others are at least `low`, each with 95 % confidence.
+        Summary → Estimate. The area is at most `high`, the others are at least `low`, each with 95% confidence.
     influence : array (units, 3)
         What each unit adds to the error of the three summaries; their squares sum to the variance.
     scale : float
@@ -101,8 +101,8 @@ class Certificate:
     def without_limits(self) -> Certificate:
         """The same certificate where no gap was shown: every limit is the end of its range, and the values stay."""
         ends = {
-            name: Estimate(own.value, 0.0, 1.0 if name == NAMES[0] else own.high)
-            for name, own in self.estimates.items()
+            name: Estimate(estimate.value, 0.0, 1.0 if name == NAMES[0] else estimate.high)
+            for name, estimate in self.estimates.items()
         }
         return replace(self, estimates=ends)
 
@@ -112,22 +112,24 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
     range_ends = frontier.quiet(_DISJOINT, divergence)
     lam, rest = range_ends.lam, range_ends.lam[::-1]
     # Scores are few different numbers, multiples of one step: what a sample adds is looked up by its score.
-    distinct = [np.unique(own, return_inverse=True, return_counts=True) for own in (at_p, at_q)]
+    distinct = [np.unique(scores, return_inverse=True, return_counts=True) for scores in (at_p, at_q)]
     terms = cost_terms(distinct[0][0], distinct[1][0], divergence, lam, rest)
-    means = sum((counts / counts.sum()) @ own for (_, _, counts), own in zip(distinct, terms, strict=True))
-    to_p, to_q = (np.clip(each, 0.0, None) for each in np.split(np.asarray(means), 2))
+    means = sum((counts / counts.sum()) @ of_side for (_, _, counts), of_side in zip(distinct, terms, strict=True))
+    to_p, to_q = (np.clip(mean, 0.0, None) for mean in np.split(np.asarray(means), 2))
     # A true cost falls in λ (or rises), so a bound at one λ is also one at every λ where the cost is larger.
     to_p = np.minimum(np.maximum.accumulate(to_p[::-1])[::-1], range_ends.p_to_mix)
     to_q = np.minimum(np.maximum.accumulate(to_q), range_ends.q_to_mix)
     curve = Frontier(lam, to_p, to_q, exact=True)
     ends = _extremes(at_p, at_q)
-    each = [summary_terms(own, curve, scale)[place] for (_, place, _), own in zip(distinct, terms, strict=True)]
-    influence = unit_influence(each, units)
+    of_sides = [
+        summary_terms(of_side, curve, scale)[inverse] for (_, inverse, _), of_side in zip(distinct, terms, strict=True)
+    ]
+    influence = unit_influence(of_sides, units)
     values = [float(area(curve, scale=scale)), float(integral(curve)), float(midpoint(curve))]
     high, lows = 1.0, [0.0, 0.0]
     if _proves_a_gap(at_p, at_q, units):
-        at_ends = [summary_terms(own, curve, scale) for own in cost_terms(ends, ends, divergence, lam, rest)]
-        worst = _worst_influence(each, at_ends, np.array([-1.0, 1.0, 1.0]))
+        at_ends = [summary_terms(of_end, curve, scale) for of_end in cost_terms(ends, ends, divergence, lam, rest)]
+        worst = _worst_influence(of_sides, at_ends, np.array([-1.0, 1.0, 1.0]))
         # The area falls exponentially with the costs, so its error is one of its logarithm.
         loss = -_lower_quantile(-influence[:, 0], -worst[:, 0]) / values[0]
         high = min(1.0, values[0] * math.exp(min(loss, 700.0)))
@@ -147,16 +149,16 @@ def _extremes(at_p: Array, at_q: Array) -> Array:
     return np.array([min(at_p.min(), at_q.min()), max(at_p.max(), at_q.max())])
 
 
-def _worst_influence(each: Sequence[Array], at_ends: Sequence[Array], sign: Array) -> Array:
+def _worst_influence(of_sides: Sequence[Array], at_ends: Sequence[Array], sign: Array) -> Array:
     """What one unseen sample of each side with the worst possible score would add to the summaries, (sides, 3).
 
     `sign` is 1 for summaries whose lower limit is wanted, −1 for the others; `at_ends` has what samples at both ends
     of the scores add.
     """
     worst = []
-    for own, ends in zip(each, at_ends, strict=True):
-        least = sign * np.min(sign * np.concatenate([own, ends]), axis=0)
-        worst.append((least - own.mean(axis=0)) / len(own))
+    for of_side, ends in zip(of_sides, at_ends, strict=True):
+        least = sign * np.min(sign * np.concatenate([of_side, ends]), axis=0)
+        worst.append((least - of_side.mean(axis=0)) / len(of_side))
     return np.array(worst)
 
 
@@ -228,7 +230,7 @@ def _lower_quantile(influence: Array, worst: Array) -> float:
 def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:
     """What each sample of P and of Q adds to the bounds of the costs, (n, 2·points) and (m, 2·points).
 
-    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ); each is the mean over P plus the mean over Q.
+    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ). Each is the mean over P plus the mean over Q.
     `rest` is 1 − λ.
     """
     sides = []
@@ -271,15 +273,15 @@ def _conjugate(divergence: Divergence, t: Array) -> Array:
 def summary_terms(terms: Array, curve: Frontier, scale: float) -> Array:
     """What each sample adds to the three summaries near a curve, (samples, 3), from what it adds to the costs."""
     slopes = np.concatenate(list(summary_slopes(curve, scale)))  # (2·points, 3)
-    each: Array = terms @ np.where(np.isfinite(slopes), slopes, 0.0)
-    return each
+    total: Array = terms @ np.where(np.isfinite(slopes), slopes, 0.0)
+    return total
 
 
-def unit_influence(each: Sequence[Array], units: Units) -> Array:
+def unit_influence(of_sides: Sequence[Array], units: Units) -> Array:
     """What each unit adds to the error of a sum of means, (units, ...), one mean for each set of samples."""
-    total = np.zeros((units.count, *each[0].shape[1:]))
-    for place, own in enumerate(each):
-        total += units.totals(place, (own - own.mean(axis=0)) / len(own))
+    total = np.zeros((units.count, *of_sides[0].shape[1:]))
+    for number, influence in enumerate(of_sides):
+        total += units.totals(number, (influence - influence.mean(axis=0)) / len(influence))
     return total
 
 

@@ -16,7 +16,7 @@ import scipy.linalg
 
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Features
-from mallow.evidence._blocks import Rows, Values
+from mallow.evidence._blocks import Numbers, Rows, Values
 from mallow.evidence._units import Indices
 from mallow.theory import Array
 
@@ -58,17 +58,20 @@ class CoarseGrid:
 
 def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseGrid:
     """The grid for all rows of some sets, from a sample of the rows of each."""
-    values = np.concatenate([rows.take(own) for rows, own in zip(sets, sample, strict=True)]).astype(np.float64)
+    values = np.concatenate([rows.take(chosen) for rows, chosen in zip(sets, sample, strict=True)]).astype(np.float64)
     values.sort(axis=0)
     tail = int(_TAIL * len(values))
     np.clip(values, values[tail], values[len(values) - 1 - tail], out=values)
     exponent = np.frexp(np.maximum(values[-1], -values[0]))[1]
     ordinary = np.ldexp(values, -exponent)  # squares neither overflow nor vanish
-    mean, reach = (np.ldexp(each, exponent) for each in (ordinary.mean(axis=0), _REACH * ordinary.std(axis=0)))
+    mean, reach = (np.ldexp(scaled, exponent) for scaled in (ordinary.mean(axis=0), _REACH * ordinary.std(axis=0)))
     unseen = np.flatnonzero(values[0] == values[-1])
     if unseen.size:  # constant but for a few rows: all of them count
-        ends = [own for rows in sets for _, own in rows.scan(partial(_ends, unseen))]
-        low, high = np.min([own[0] for own in ends], axis=0), np.max([own[1] for own in ends], axis=0)
+        ends = [of_chunk for rows in sets for _, of_chunk in rows.scan(partial(_ends, unseen))]
+        low, high = (
+            np.min([of_chunk[0] for of_chunk in ends], axis=0),
+            np.max([of_chunk[1] for of_chunk in ends], axis=0),
+        )
         mean[unseen] = values[0, unseen]
         reach[unseen] = np.maximum(high - mean[unseen], mean[unseen] - low)
     fraction, power = np.frexp(reach / LEVELS)
@@ -81,8 +84,8 @@ def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseG
 
 def _ends(columns: Indices, rows: Features) -> Array:
     """The smallest and the largest value of some columns."""
-    own = rows[:, columns].astype(np.float64)
-    return np.stack([own.min(axis=0), own.max(axis=0)])
+    values = rows[:, columns].astype(np.float64)
+    return np.stack([values.min(axis=0), values.max(axis=0)])
 
 
 class Metric:
@@ -107,3 +110,47 @@ class Metric:
         with single_threaded_blas():
             solved: Array = scipy.linalg.cho_solve((self.root(strength), True), vectors.T, check_finite=False).T
         return solved
+
+
+def add_moments(integers: Values, cell: Numbers, tables: Array, totals: Array) -> None:
+    """Add to `tables` (2, d, d) and `totals` (2, d) the products and the sums of rows in even and in odd cells.
+
+    Exact for at most 1024 rows, in any order of the rows.
+    """
+    even = cell % 2 == 0
+    for half, rows in enumerate((integers[even], integers[~even])):
+        tables[half] += rows.T @ rows
+        totals[half] += rows.sum(axis=0)
+
+
+class HalfMetrics:
+    """The metrics of all rows, of those in even cells, and of those in odd cells.
+
+    A rule that judges a cell has a metric without it, that of the other half: with its own unit in the metric, samples
+    of a pair that have much in common would look easier to tell apart than they are.
+    """
+
+    def __init__(self, tables: Array, totals: Array, cells: Sequence[Numbers]) -> None:
+        odd = sum(int(np.count_nonzero(cell % 2)) for cell in cells)
+        sizes = sum(map(len, cells)) - odd, odd
+        self.whole = Metric(_covariance(tables.sum(axis=0), totals.sum(axis=0), sum(sizes)))
+        self._halves = [Metric(_covariance(*moments)) for moments in zip(tables, totals, sizes, strict=True)]
+
+    def solve(self, vectors: Array, strength: float, kept: Array) -> Array:
+        """See `Solve`."""
+        left_out = len(kept[0]) - kept.sum(axis=1)
+        if (left_out != 1).any():  # these rules judge several cells: only weights are fitted on them
+            return self.whole.solve(vectors, strength)
+        parity = kept.argmin(axis=1) % 2
+        solved = np.empty_like(vectors)
+        for half, metric in enumerate(self._halves):
+            solved[parity != half] = metric.solve(vectors[parity != half], strength)
+        return solved
+
+
+def _covariance(table: Array, total: Array, size: int) -> Array:
+    """The covariance of rows, from their products and their sum."""
+    mean, covariance = total / size, table / size
+    for low in range(0, len(covariance), ROWS):  # in parts: no second table
+        covariance[low : low + ROWS] -= np.outer(mean[low : low + ROWS], mean)
+    return covariance

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.engine import run_now, settle, single_threaded_blas, start
+from mallow.engine import bar, run_now, settle, single_threaded_blas, start
 from mallow.errors import InputError
 from mallow.evidence._certificate import (
     NAMES,
@@ -39,14 +39,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
         raise InputError(f"`p_values` must lie between 0 and 1; got {list(p_values)}.")
     adjusted = [0.0] * len(p_values)
     largest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = largest
+    for rank, number in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[number]))
+        adjusted[number] = largest
     return adjusted
 
 
 LEVEL = 0.05
-NORMAL = 1.959963984540054  # standard errors of a two-sided 95 % interval
+NORMAL = 1.959963984540054  # standard errors of a two-sided 95% interval
 _DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers
 _CLEAR = (
     3.5  # chosen: standard errors, √2 times as large, beyond which a difference of certificates needs no common witness
@@ -119,12 +119,13 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
     """
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
-    with single_threaded_blas():
+    with bar("checking the gap", 2) as show, single_threaded_blas():
         test = (start if learner.together else run_now)(
             partial(learner.test, system, permutations=permutations, seed=seed)
         )
         at_p, at_q = learner.scores(system)
-    return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), learner.tolerance)
+        show(1, "")
+        return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), learner.tolerance)
 
 
 @dataclass(frozen=True)
@@ -158,10 +159,10 @@ def difference_between(
     """
     at_reference, *at_systems = learner.scores(*systems)
     sets = learner.units.sets
-    pooled = Units((sets[0], np.concatenate([sets[place] for place in systems])), learner.units.keys)
+    pooled = Units((sets[0], np.concatenate([sets[system] for system in systems])), learner.units.keys)
     scale = certificates[0].scale
     curve = certify(at_reference, np.concatenate(at_systems), pooled, divergence, scale).frontier
-    first, second = (_summary_terms_of_model(own, curve, divergence, scale) for own in at_systems)
+    first, second = (_summary_terms_of_model(at_system, curve, divergence, scale) for at_system in at_systems)
     units = Units((sets[systems[0]], sets[systems[1]]), learner.units.keys)
     errors = standard_errors(unit_influence([first, -second], units))
     means = first.mean(axis=0) - second.mean(axis=0)
@@ -170,9 +171,9 @@ def difference_between(
 
 def _summary_terms_of_model(scores: Array, curve: Frontier, divergence: Divergence, scale: float) -> Array:
     """What each sample of a model adds to the three summaries near a curve, (samples, 3)."""
-    values, place = np.unique(scores, return_inverse=True)
+    values, inverse = np.unique(scores, return_inverse=True)
     terms = cost_terms(scores[:0], values, divergence, curve.lam, curve.lam[::-1])[1]
-    return summary_terms(terms, curve, scale)[place]
+    return summary_terms(terms, curve, scale)[inverse]
 
 
 def is_undecided(first: Certificate, second: Certificate) -> bool:
@@ -192,16 +193,16 @@ def subtract_certificates(first: Certificate, second: Certificate, common: Array
     doubles the variance. So do intervals where the difference is undecided.
     """
     value, interval, p_value = {}, {}, {}
-    for place, (name, (difference, error, z)) in enumerate(zip(NAMES, _apart(first, second), strict=True)):
+    for number, (name, (difference, error, z)) in enumerate(zip(NAMES, _apart(first, second), strict=True)):
         if common is not None:
-            z = min(z, max(0.0, float(common[place]) * math.copysign(1.0, difference)))
+            z = min(z, max(0.0, float(common[number]) * math.copysign(1.0, difference)))
             reach = max(NORMAL * error, abs(difference) * NORMAL / max(z, 1.0))
         else:
             reach = NORMAL * error * (math.sqrt(2.0) if _in_doubt(z) else 1.0)
             z /= math.sqrt(2.0)
-        if first.errors[place] == 0.0 and second.errors[place] == 0.0 and difference == 0.0:
+        if first.errors[number] == 0.0 and second.errors[number] == 0.0 and difference == 0.0:
             reach = first.estimates[name].high  # nothing was learned of either: any difference is possible
-        most = 1.0 if place == 0 else first.estimates[name].high  # the range of the summary
+        most = 1.0 if number == 0 else first.estimates[name].high  # the range of the summary
         value[name], interval[name] = difference, (max(difference - reach, -most), min(difference + reach, most))
         p_value[name] = math.erfc(z / math.sqrt(2.0))
     return EvidenceDifference(settle(value), settle(interval), settle(p_value, _DIGITS))

@@ -6,13 +6,13 @@ reference minus that of the model is then a constant plus a sum of signs times a
 of signs.
 
 Atoms can be merged at random into fewer that change sides together. That too is a group of permutations under which
-nothing changes if there is no gap, so that a test stays exact, and it costs less. Rows are in the order of their values.
-What is drawn at random must therefore differ from one division of the same rows into sides to the next: a fixed choice
-of ranks would be the same function of the values in all samples (`generator_of_sides`).
+nothing changes if there is no gap, so that a test stays exact, and it costs less. Rows are in the order of their
+values. What is drawn at random must therefore differ from one division of the same rows into sides to the next: a
+fixed choice of ranks would be the same function of the values in all samples (`generator_of_sides`).
 
-Units that have no counterpart of their size cannot be exchanged. A few of them are left out, and all if the other side
-has no units of its own; where they are many (400
-texts against 100 prompts with 4 texts each), larger units are cut at random to a size that both sides have.
+Units that have no counterpart of their size cannot be exchanged. A few of them are left out, and all if the other
+side has no units of its own; where they are many (400 texts against 100 prompts with 4 texts each), larger units are
+cut at random to a size that both sides have.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Exchange:
     permuted: tuple[Indices, ...]
 
     def draw(self, permutations: int, rng: np.random.Generator) -> Array:
-        """Signs of so many exchanges at random, (permutations, atoms + 1); the last column is 1."""
+        """Signs of so many exchanges at random, (permutations, atoms + 1). The last column is 1."""
         signs = np.tile(np.append(self.observed, 1).astype(np.float64), (permutations, 1))
         signs[:, self.flips] *= 1.0 - 2.0 * rng.integers(2, size=(permutations, len(self.flips)))
         for members in self.permuted:
@@ -72,9 +72,9 @@ class Exchange:
     def generator(self, purpose: int) -> np.random.Generator:
         """Random numbers for one purpose; see `generator_of_sides`."""
         moving = self.atoms[:-1]
-        sides = np.empty(moving.shape[1], np.bool_)
-        sides[moving.indices] = moving.data * np.repeat(self.observed, np.diff(moving.indptr)) > 0
-        return generator_of_sides(sides, purpose)
+        sides = moving.data * np.repeat(self.observed, np.diff(moving.indptr)) > 0
+        # In the order of the rows; rows that merging has left out have no side that could change.
+        return generator_of_sides(sides[np.argsort(moving.indices, kind="stable")], purpose)
 
     def merge(self, most: int, rng: np.random.Generator, *, least: int = _LEAST) -> tuple[Exchange, sparse.csr_array]:
         """Exchanges of about `most` atoms, each the sum of some, and these sums, (merged + 1, atoms + 1).
@@ -88,28 +88,30 @@ class Exchange:
         label[rng.permutation(self.flips)] = np.arange(len(self.flips)) % blocks
         count = len(flips)
         for members in self.permuted:
-            own = _by_sign(members, self.observed, rng)
-            first = int((self.observed[own[0]] > 0).sum())
-            fewer = min(first, own.shape[1] - first)
-            if fewer >= 2 * least or len(own) == 1:  # atoms of one side in a set become one
-                each = min(times, max(1, fewer // least))
-                sizes = [min(size // each, max(_PARTNERS, fewer)) for size in (first, own.shape[1] - first)]
-                new = np.arange(len(own) * sum(sizes)).reshape(len(own), -1) + count
-                for low, place, size in ((0, 0, sizes[0]), (first, sizes[0], sizes[1])):
-                    label[own[:, low : low + size * each]] = np.repeat(new[:, place : place + size], each, axis=1)
+            by_sign = _by_sign(members, self.observed, rng)
+            first = int((self.observed[by_sign[0]] > 0).sum())
+            fewer = min(first, by_sign.shape[1] - first)
+            if fewer >= 2 * least or len(by_sign) == 1:  # atoms of one side in a set become one
+                times_each = min(times, max(1, fewer // least))
+                sizes = [min(size // times_each, max(_PARTNERS, fewer)) for size in (first, by_sign.shape[1] - first)]
+                new = np.arange(len(by_sign) * sum(sizes)).reshape(len(by_sign), -1) + count
+                for low, start, size in ((0, 0, sizes[0]), (first, sizes[0], sizes[1])):
+                    label[by_sign[:, low : low + size * times_each]] = np.repeat(
+                        new[:, start : start + size], times_each, axis=1
+                    )
             else:  # sets become one
-                blocks = max(1, len(own) // min(times, max(1, len(own) // least)))
-                new = np.arange(blocks * own.shape[1]).reshape(blocks, -1) + count
-                label[own] = new[np.arange(len(own)) % blocks]
+                blocks = max(1, len(by_sign) // min(times, max(1, len(by_sign) // least)))
+                new = np.arange(blocks * by_sign.shape[1]).reshape(blocks, -1) + count
+                label[by_sign] = new[np.arange(len(by_sign)) % blocks]
             permuted.append(new)
             count += new.size
         observed = np.zeros(count, np.int8)
         observed[label[label >= 0]] = self.observed[label >= 0]
         observed[flips] = 1
         entries = np.append(np.where(label < 0, self.observed, 1), 1).astype(np.float64)
-        place = np.append(np.where(label < 0, count, label), count)
+        new_atom = np.append(np.where(label < 0, count, label), count)
         shape = count + 1, len(label) + 1
-        join = sparse.csr_array((entries, (place, np.arange(shape[1]))), shape=shape)
+        join = sparse.csr_array((entries, (new_atom, np.arange(shape[1]))), shape=shape)
         return Exchange(join @ self.atoms, observed, flips, tuple(permuted)), join
 
 
@@ -154,18 +156,18 @@ class _Counts:
     @cached_property
     def without_counterpart(self) -> Flags:
         """Units of one side for which the other has no unit of the same size."""
-        sizes = [set(own[other == 0].tolist()) for own, other in ((self.of_p, self.of_q), (self.of_q, self.of_p))]
+        sizes = [set(counts[other == 0].tolist()) for counts, other in ((self.of_p, self.of_q), (self.of_q, self.of_p))]
         shared = np.array(sorted(sizes[0] & sizes[1]), np.int64)
         return np.logical_and(self.alone, np.isin(self.size, shared, invert=True))
 
     def cut(self, most: int) -> _Counts:
         """The same with at most so many rows of each unit of one side alone."""
-        return _Counts(*(np.where(self.alone, np.minimum(own, most), own) for own in (self.of_p, self.of_q)))
+        return _Counts(*(np.where(self.alone, np.minimum(counts, most), counts) for counts in (self.of_p, self.of_q)))
 
     def is_exchangeable(self) -> bool:
         """Whether few rows of either side are in units without counterpart."""
         lonely = self.without_counterpart
-        return all(float(own[lonely].sum() / own.sum()) <= _LEFT_OUT for own in (self.of_p, self.of_q))
+        return all(float(counts[lonely].sum() / counts.sum()) <= _LEFT_OUT for counts in (self.of_p, self.of_q))
 
 
 def _count(unit: Indices, is_reference: Flags) -> _Counts:

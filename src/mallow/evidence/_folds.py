@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -9,8 +10,53 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.evidence._units import Indices, Keys
+from mallow.evidence._blocks import Numbers
+from mallow.evidence._units import Indices, Keys, Units
 from mallow.theory import Array
+
+_CELLS = 100  # chosen: with more, rules are hardly better
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How the units of some sets are dealt into cells.
+
+    Attributes
+    ----------
+    of_set : sequence of int arrays
+        The cell of each row of each set.
+    units : array (cells, sets)
+        How many units each cell has of each set.
+    """
+
+    of_set: Sequence[Numbers]
+    units: Array
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+
+def deal_cells(units: Units, folds: int) -> Cells | None:
+    """Units dealt into cells by their keys; None where a set has fewer units than there are folds."""
+    first_rows = [np.unique(numbers, return_index=True)[1] for numbers in units.sets]
+    least = min(map(len, first_rows))
+    if least < folds:
+        return None
+    cells = folds * min(max(_CELLS // folds, 1), least // folds)
+    unit = np.concatenate(units.sets)
+    is_reference = np.arange(len(unit)) < len(units.sets[0])
+    dealt = deal_folds(unit, units.keys, is_reference, folds=cells).astype(np.min_scalar_type(cells))
+    of_set = np.split(dealt, np.cumsum([len(numbers) for numbers in units.sets])[:-1])
+    counts = [np.bincount(cell[first], minlength=cells) for cell, first in zip(of_set, first_rows, strict=True)]
+    return Cells(of_set, np.stack(counts, axis=1).astype(np.float64))
+
+
+def group_cells(cells: int, folds: int, count: int) -> list[Indices]:
+    """The fold of each cell, in several groupings of cells into folds. The same groupings for all samples."""
+    if cells == folds:
+        return [np.arange(cells)]
+    dealt = np.repeat(np.arange(folds), cells // folds)
+    return [np.random.default_rng([0, 4, number]).permutation(dealt) for number in range(count)]
 
 
 @dataclass(frozen=True, eq=False)

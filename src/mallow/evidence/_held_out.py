@@ -56,6 +56,8 @@ class HeldOut:
         System → where these samples are among the rows of the reference and of the system.
     widths : mapping
         System → how many of the columns each space has; none where there is one space.
+    of_cuts : dict
+        The certificates of systems that were cut to a number of units, so that each is made once.
     """
 
     measure: Measure
@@ -66,7 +68,20 @@ class HeldOut:
     certificates: dict[str, Certificate]
     places: Mapping[str, tuple[Indices, Indices]] = field(default_factory=dict)
     widths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    known: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)  # of cut systems
+    of_cuts: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)
+
+    def certify_texts_alone(self, name: str) -> Certificate | None:
+        """The certificate by the spaces that do not look at prompts.
+
+        None where no space does, and where nothing is certified with prompts: then there is nothing to compare with.
+        """
+        if self.certificates[name].estimates["mauve"].high >= 1.0 or name not in self.widths:
+            return None
+        x, y, widths = pair_spaces(*self.samples[name], prompts=False)
+        if widths == self.widths[name]:
+            return None
+        units = _units_of_pair(self.units, self.samples, name)
+        return gather_and_certify(self.measure, (x, y), units, widths=widths)[1]
 
     def evidence_in_memory(self, name: str) -> Evidence:
         """The evidence about the samples of a system that are in memory."""
@@ -99,21 +114,21 @@ class HeldOut:
             sets = cut[0].units.sets[0], cut[0].units.sets[1], cut[1].units.sets[1]
             both = [*cut[0].source, cut[1].source[1]]
             learner = make_learner(self.measure.witness, both, Units(sets, self.units.keys), self.widths.get(first))
-            found = difference_between(learner, (1, 2), certificates, self.measure.divergence)
+            difference = difference_between(learner, (1, 2), certificates, self.measure.divergence)
         else:  # a common witness would not change the verdict
-            found = subtract_certificates(*certificates)
-        if found.p_value["mauve"] < LEVEL and not self._survives_richer_views(first, second, size, found):
-            return found.undecided()
-        return found
+            difference = subtract_certificates(*certificates)
+        if difference.p_value["mauve"] < LEVEL and not self._survives_richer_views(first, second, size, difference):
+            return difference.undecided()
+        return difference
 
     def _model_units(self, name: str) -> int:
-        place = list(self.samples).index(name) + 1
-        return len(np.unique(self.units.sets[place]))
+        number = list(self.samples).index(name) + 1
+        return len(np.unique(self.units.sets[number]))
 
     def _cut(self, name: str, size: int) -> _Cut:
         """A system against the reference, with about so many units of the system at most."""
-        place = list(self.samples).index(name) + 1
-        units, source = self.units.pair(place), self.sources[name]
+        number = list(self.samples).index(name) + 1
+        units, source = self.units.pair(number), self.sources[name]
         if self._model_units(name) <= _SIMILAR * size:
             return _Cut(source, units, self.widths.get(name))
         rows = np.flatnonzero(choose_units(Units((units.sets[1],), units.keys), size)[units.sets[1]])
@@ -124,24 +139,24 @@ class HeldOut:
     def _certificate(self, name: str, size: int) -> Certificate:
         if self._model_units(name) <= _SIMILAR * size:
             return self.certificates[name]
-        known = self.known.get((name, size))
-        if known is None:
+        certificate = self.of_cuts.get((name, size))
+        if certificate is None:
             cut = self._cut(name, size)
             scores = make_learner(self.measure.witness, cut.source, cut.units, cut.widths).scores(1)
-            known = certify(scores[0], scores[1], cut.units, self.measure.divergence, self.measure.area_scale)
-            self.known[name, size] = known
-        return known
+            certificate = certify(scores[0], scores[1], cut.units, self.measure.divergence, self.measure.area_scale)
+            self.of_cuts[name, size] = certificate
+        return certificate
 
-    def _survives_richer_views(self, first: str, second: str, size: int, found: EvidenceDifference) -> bool:
+    def _survives_richer_views(self, first: str, second: str, size: int, difference: EvidenceDifference) -> bool:
         """Whether a witness with richer views sees the two systems in the same order."""
         values = []
         for name in (first, second):
             key = (name, -size)
-            if key not in self.known:
+            if key not in self.of_cuts:
                 cut = self._cut(name, min(size, _RICH_UNITS))
-                self.known[key] = _certify_richly(self.measure, cut)
-            values.append(self.known[key].estimates["mauve"].value)
-        return (values[0] - values[1]) * found.value["mauve"] > 0
+                self.of_cuts[key] = _certify_richly(self.measure, cut)
+            values.append(self.of_cuts[key].estimates["mauve"].value)
+        return (values[0] - values[1]) * difference.value["mauve"] > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,13 +176,13 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
     units = Units((of_reference[rows], cut.units.sets[1]), cut.units.keys)
     model = cut.source[1]
     model = model if isinstance(model, np.ndarray) else model.take(np.arange(len(model)))
-    space = find_space([reference, model], units, 0)
-    leading = [space.points[place][:, :AXES] for place in space.places]
+    space = find_space([reference, model], units)
+    leading = [space.points[rows][:, :AXES] for rows in space.places]
     widths = dict(cut.widths or {"": reference.shape[1]})
-    own = widths[""]  # views see the first space alone: the leading axes of all columns come at its end
+    count = widths[""]  # views see the first space alone: the leading axes of all columns come at its end
     widths[""] += leading[0].shape[1]
     wide = [
-        np.concatenate([side[:, :own], axes, side[:, own:]], axis=1)
+        np.concatenate([side[:, :count], axes, side[:, count:]], axis=1)
         for side, axes in zip((reference, model), leading, strict=True)
     ]
     witness = replace(measure.witness, views=(*measure.witness.views, *RICH_VIEWS), assignments=_RICH_ASSIGNMENTS)
@@ -186,17 +201,15 @@ def hold_out(
     units = units or find_units(references[0], *(model for _, model in pairs.values()))
     columns = {name: pair_spaces(*pair) for name, pair in pairs.items()}
     sources = {name: (x, y) for name, (x, y, _) in columns.items()}
-    widths = {name: own for name, (_, _, own) in columns.items()}
+    widths = {name: of_spaces for name, (_, _, of_spaces) in columns.items()}
 
-    def gather(place: int, name: str) -> tuple[Evidence, Certificate]:
-        own = units.pair(place)
-        if pairs[name][0] is not references[0]:
-            own = _with_keys_of(own, find_units(*pairs[name]))
-        return gather_and_certify(measure, sources[name], own, permutations=permutations, widths=widths[name])
+    def gather(name: str) -> tuple[Evidence, Certificate]:
+        of_pair = _units_of_pair(units, pairs, name)
+        return gather_and_certify(measure, sources[name], of_pair, permutations=permutations, widths=widths[name])
 
-    tasks = [partial(gather, place, name) for place, name in enumerate(pairs, start=1)]
-    each = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
-    return HeldOut(measure, sources, units, pairs, *_by_name(pairs, each), widths=widths)
+    tasks = [partial(gather, name) for name in pairs]
+    outcomes = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
+    return HeldOut(measure, sources, units, pairs, *_by_name(pairs, outcomes), widths=widths)
 
 
 def hold_out_sources(
@@ -207,10 +220,11 @@ def hold_out_sources(
     places: Mapping[str, tuple[Indices, Indices]],
 ) -> HeldOut:
     """The same for many rows that need not be in memory; some of them are, as samples."""
-    each = [
-        gather_and_certify(measure, source, units.pair(place)) for place, source in enumerate(sources.values(), start=1)
+    outcomes = [
+        gather_and_certify(measure, source, units.pair(number))
+        for number, source in enumerate(sources.values(), start=1)
     ]
-    return HeldOut(measure, sources, units, samples, *_by_name(samples, each), places)
+    return HeldOut(measure, sources, units, samples, *_by_name(samples, outcomes), places)
 
 
 def gather_and_certify(
@@ -230,18 +244,23 @@ def gather_and_certify(
 
 
 def _by_name(
-    names: Iterable[str], each: Sequence[tuple[Evidence, Certificate]]
+    names: Iterable[str], outcomes: Sequence[tuple[Evidence, Certificate]]
 ) -> tuple[dict[str, Evidence], dict[str, Certificate]]:
-    pairs = dict(zip(names, each, strict=True))
-    return {name: own for name, (own, _) in pairs.items()}, {name: own for name, (_, own) in pairs.items()}
+    pairs = dict(zip(names, outcomes, strict=True))
+    return {name: outcome for name, (outcome, _) in pairs.items()}, {
+        name: outcome for name, (_, outcome) in pairs.items()
+    }
 
 
-def _with_keys_of(units: Units, alone: Units) -> Units:
-    """The units of a pair with the keys that they have without other systems.
+def _units_of_pair(units: Units, pairs: Pairs, name: str) -> Units:
+    """The units of a system and its reference, from those of all systems.
 
-    A joint embedder gave it its own features.
+    Where a joint embedder gave the pair its own features, their keys are those that they have without other systems.
     """
-    keys = units.keys.copy()
-    for numbers, own in zip(units.sets, alone.sets, strict=True):
-        keys[numbers] = alone.keys[own]
-    return Units(units.sets, keys)
+    of_pair = units.pair(list(pairs).index(name) + 1)
+    if pairs[name][0] is next(iter(pairs.values()))[0]:
+        return of_pair
+    alone, keys = find_units(*pairs[name]), of_pair.keys.copy()
+    for numbers, numbers_alone in zip(of_pair.sets, alone.sets, strict=True):
+        keys[numbers] = alone.keys[numbers_alone]
+    return Units(of_pair.sets, keys)

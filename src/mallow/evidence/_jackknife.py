@@ -10,7 +10,7 @@ V₂) with V₁ = Σ ψ² and V₂ = ½ Σ K².
 **Bias.** Let f(x) be the expected summary when each unit is kept with probability 1/x (counts divided by what they
 lost). The value behind the samples is f(0), and the derivatives at 1 are differences: with D the change of T by
 leaving out one unit, summed over units, and D₂ the same for two units, f(0) = f(1) − f′(1) + ½f″(1) − … = D + ½D₂ + …
-(the terms are homogeneous, so f(1) cancels). The first is the jackknife; both agree with ten samples in a bin, and
+(the terms are homogeneous, so f(1) cancels). The first is the jackknife. Both agree with ten samples in a bin, and
 with two the truth lies between them. Terms for the change of totals (n and m are known) are taken off: one degree of
 freedom.
 
@@ -93,7 +93,7 @@ def order_units(partitions: Sequence[Partition], units: Units) -> Units:
     order = occupied[np.argsort(signature[occupied], kind="stable")]
     rank = np.zeros(units.count, np.int64)
     rank[order] = np.arange(len(order))
-    return Units(tuple(rank[one] for one in units.sets[:2]), units.keys[order])
+    return Units(tuple(rank[numbers] for numbers in units.sets[:2]), units.keys[order])
 
 
 def find_unit_bins(partition: Partition, units: Units) -> UnitBins:
@@ -155,7 +155,7 @@ def masses_by_count(bins: UnitBins, masses: Masses, least: float = -np.inf) -> C
 
 
 def _fit_line(counts: Counts, masses: Array, least: float) -> tuple[float, float]:
-    """The constant and the factor of (count + constant)·factor by least squares; these masses sum to 1 as well."""
+    """The constant and the factor of (count + constant)·factor by least squares. These masses sum to 1 as well."""
     spread = counts - counts.mean()
     slope = float(spread @ masses)
     # Rounded, so that all partitions have the same constant where one was added: their terms are computed together.
@@ -177,13 +177,13 @@ def look_up_terms(
     terms: list[list[Array]] = [[] for _ in pairs]
     for line in dict.fromkeys(masses):
         members = [i for i, other in enumerate(masses) if other == line]
-        lists = [one for i in members for one in pairs[i]]
-        p, q = (np.concatenate([one[side] for one in lists]) for side in (0, 1))
+        lists = [listed for i in members for listed in pairs[i]]
+        p, q = (np.concatenate([listed[side] for listed in lists]) for side in (0, 1))
         width = int(q.max(initial=0)) + 1
-        codes, place = np.unique(p * width + q, return_inverse=True)
+        codes, inverse = np.unique(p * width + q, return_inverse=True)
         p, q = np.divmod(codes, width)
         values = bin_terms(divergence, *line(p, q)) @ slopes
-        parts = np.split(values[place], np.cumsum([len(one[0]) for one in lists])[:-1])
+        parts = np.split(values[inverse], np.cumsum([len(listed[0]) for listed in lists])[:-1])
         for i in members:
             terms[i], parts = parts[: len(pairs[i])], parts[len(pairs[i]) :]
     return terms
@@ -191,7 +191,7 @@ def look_up_terms(
 
 @lru_cache(maxsize=1)
 def exact_nodes() -> Array:
-    """The λ of an exact frontier; they are symmetric, so that reversed they are 1 − λ."""
+    """The λ of an exact frontier. They are symmetric, so that reversed they are 1 − λ."""
     nodes = frontier.quiet(Masses.from_histograms([1.0], [1.0])).lam
     nodes.setflags(write=False)
     return nodes
@@ -239,17 +239,17 @@ def find_bin_errors(
 
     No unit has all samples of a side.
     """
-    kind_pairs = [_find_kind_pairs(one) for one in bins]
-    pairs = [_list_pairs(one, *both[:2]) for one, both in zip(bins, kind_pairs, strict=True)]
+    kind_pairs = [_find_kind_pairs(of_bins) for of_bins in bins]
+    pairs = [_list_pairs(of_bins, *both[:2]) for of_bins, both in zip(bins, kind_pairs, strict=True)]
     terms = [_Terms(*parts) for parts in look_up_terms(divergence, masses, pairs, slopes)]
-    parts = [_find_influence(one, of_one) for one, of_one in zip(bins, terms, strict=True)]
+    parts = [_find_influence(of_bins, of_pairs) for of_bins, of_pairs in zip(bins, terms, strict=True)]
     influence = np.array([part[0] for part in parts])  # (partitions, units, summaries), centred
     units = influence.shape[1]
     spread = units / (units - 1.0)
     shared = _pair_variances(bins, [part[1] for part in parts], units)
     if has_corner(divergence):
         shared[:] = 0.0
-    orders = np.array([_jackknife(*each) for each in zip(bins, terms, kind_pairs, strict=True)])
+    orders = np.array([_jackknife(*arguments) for arguments in zip(bins, terms, kind_pairs, strict=True)])
     totals = _change_of_totals(bins[0], divergence) @ slopes
     first, second = orders.mean(axis=0) + totals
     linear = spread * (influence.mean(axis=0) ** 2).sum(axis=0)
@@ -291,7 +291,7 @@ class _Terms:
     q_less: Array
 
 
-def _list_pairs(bins: UnitBins, one: Counts, other: Counts) -> list[Pairs]:
+def _list_pairs(bins: UnitBins, first: Counts, other: Counts) -> list[Pairs]:
     """The pairs of counts whose terms are needed, in the order of `_Terms`."""
     p, q = bins.p[bins.kind_bin], bins.q[bins.kind_bin]
     less = p - bins.kind_p, q - bins.kind_q
@@ -300,7 +300,7 @@ def _list_pairs(bins: UnitBins, one: Counts, other: Counts) -> list[Pairs]:
         (bins.p, bins.q),
         (p + bins.kind_p, q + bins.kind_q),
         less,
-        (less[0][one] - bins.kind_p[other], less[1][one] - bins.kind_q[other]),
+        (less[0][first] - bins.kind_p[other], less[1][first] - bins.kind_q[other]),
         (bins.p[has_p] + 1, bins.q[has_p]),
         (bins.p[has_p] - 1, bins.q[has_p]),
         (bins.p[has_q], bins.q[has_q] + 1),
@@ -329,13 +329,17 @@ def _pair_variances(bins: Sequence[UnitBins], bias: Sequence[Array], units: int)
     curvature h makes ½ Σ_u K(u, u) the bias of the bin.
     """
     moves, heights = [], []
-    for one, of_bin in zip(bins, bias, strict=True):
-        move = one.kind_p / (one.p[one.kind_bin] + 0.5) - one.kind_q / (one.q[one.kind_bin] + 0.5)
-        total = np.bincount(one.kind_bin, one.kind_units * move**2, len(one.p))
+    for of_unit, of_bin in zip(bins, bias, strict=True):
+        move = of_unit.kind_p / (of_unit.p[of_unit.kind_bin] + 0.5) - of_unit.kind_q / (
+            of_unit.q[of_unit.kind_bin] + 0.5
+        )
+        total = np.bincount(of_unit.kind_bin, of_unit.kind_units * move**2, len(of_unit.p))
         still = total < 1e-12  # bins in which every unit has both sides in the proportion of the bin
         heights.append(np.where(still[:, None], 0.0, 2.0 * of_bin / np.where(still, 1.0, total)[:, None]))
-        shape = (units, len(one.p))
-        moves.append(sparse.csr_array((move[one.kind], (one.unit, one.kind_bin[one.kind])), shape=shape))
+        shape = (units, len(of_unit.p))
+        moves.append(
+            sparse.csr_array((move[of_unit.kind], (of_unit.unit, of_unit.kind_bin[of_unit.kind])), shape=shape)
+        )
     count = len(bins)
     variances = np.empty((count, count, bias[0].shape[1]))
     for r in range(count):
@@ -348,10 +352,10 @@ def _pair_variances(bins: Sequence[UnitBins], bias: Sequence[Array], units: int)
 
 def _jackknife(bins: UnitBins, terms: _Terms, kind_pairs: tuple[Counts, Counts, Array]) -> tuple[Array, Array]:
     """D and D + ½D₂ of one partition, (summaries,) each, before the change of totals."""
-    one, other, times = kind_pairs
-    own = terms.whole[bins.kind_bin]
-    first = bins.kind_units @ (own - terms.less)
-    second = times @ (own[one] - terms.less[one] - terms.less[other] + terms.both)
+    kind, other, times = kind_pairs
+    whole = terms.whole[bins.kind_bin]
+    first = bins.kind_units @ (whole - terms.less)
+    second = times @ (whole[kind] - terms.less[kind] - terms.less[other] + terms.both)
     return first, first + second / 2.0
 
 
@@ -368,13 +372,13 @@ def _find_kind_pairs(bins: UnitBins) -> tuple[Counts, Counts, Array]:
     kinds = np.bincount(bins.kind_bin, minlength=len(bins.p))[bins.kind_bin]  # in the bin of each kind
     start = np.searchsorted(bins.kind_bin, bins.kind_bin)  # kinds are in order of bins
     kinds = np.where(kinds > _MOST_KINDS, 0, kinds)
-    one = np.repeat(np.arange(len(kinds)), kinds)
-    other = np.repeat(start - np.cumsum(kinds) + kinds, kinds) + np.arange(len(one))
-    times = bins.kind_units[one] * (bins.kind_units[other] - (one == other))
+    kind = np.repeat(np.arange(len(kinds)), kinds)
+    other = np.repeat(start - np.cumsum(kinds) + kinds, kinds) + np.arange(len(kind))
+    times = bins.kind_units[kind] * (bins.kind_units[other] - (kind == other))
     some = times > 0
-    return one[some], other[some], times[some].astype(np.float64)
+    return kind[some], other[some], times[some].astype(np.float64)
 
 
-def _sums(place: NDArray[np.int64], values: Array, size: int) -> Array:
+def _sums(index: NDArray[np.int64], values: Array, size: int) -> Array:
     """The sums of the rows of `values` that go to the same place, (size, columns)."""
-    return np.stack([np.bincount(place, column, size) for column in values.T], axis=1)
+    return np.stack([np.bincount(index, column, size) for column in values.T], axis=1)

@@ -1,4 +1,4 @@
-"""The test of identity for many samples: the statistics of `_identity.py` on small integers, in blocks of rows."""
+"""The test of identity for many samples: the statistics of `_atoms.py` on small integers, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas
+from mallow.evidence._atoms import FLOOR, STRENGTHS, bin_products, merge_atoms, random_kernel_products
 from mallow.evidence._blocks import Rows, Values, at_once
 from mallow.evidence._coarse import CoarseGrid, Metric
 from mallow.evidence._exchange import Exchange, Flags, find_exchange
-from mallow.evidence._identity import (
-    FLOOR,
-    STRENGTHS,
-    IdentityTest,
-    bin_products,
-    judge_draws,
-    judge_rows,
-    judge_statistics,
-    merge_atoms,
-    number_units,
-    random_kernel_products,
-)
+from mallow.evidence._identity import IdentityTest, judge_draws, judge_rows, judge_statistics, number_units
 from mallow.evidence._space import PARTITIONS_OF_MANY
 from mallow.evidence._units import Indices
 from mallow.theory import Array
@@ -57,24 +47,24 @@ def run_test_of_many(
     labels : array (partitions, rows)
         The bins of these rows, those of the reference first.
     """
-    place = np.concatenate([np.full(len(own), side) for side, own in enumerate(rows)])
+    side_of_row = np.concatenate([np.full(len(of_side), side) for side, of_side in enumerate(rows)])
     row, unit = np.concatenate(list(rows)), np.concatenate(list(units))
     order = np.argsort(unit, kind="stable")
-    place, row, number = place[order], row[order], number_units(unit[order])
+    side_of_row, row, number = side_of_row[order], row[order], number_units(unit[order])
 
     def read(places: Indices) -> Values:
         values = np.empty((len(places), sets[0].width), np.float32)
         for side, source in enumerate(sets):
-            own = place[places] == side
-            values[own] = grid.integers(source.take(row[places[own]]))
+            of_side = side_of_row[places] == side
+            values[of_side] = grid.integers(source.take(row[places[of_side]]))
         return values
 
     def test(kept: Flags, cut: bool) -> IdentityTest:
-        at, own_unit = np.flatnonzero(kept), number_units(number[kept])
+        at, kept_unit = np.flatnonzero(kept), number_units(number[kept])
         if cut:  # axes, bins and metric know nothing of rows that take no part
-            at = at[own_unit < _CUT_UNITS]
-            return judge_rows(read(at), number_units(number[at]), place[at] == 0, permutations, seed)
-        exchange = find_exchange(own_unit, place[at] == 0)
+            at = at[kept_unit < _CUT_UNITS]
+            return judge_rows({"": read(at)}, number_units(number[at]), side_of_row[at] == 0, permutations, seed)
+        exchange = find_exchange(kept_unit, side_of_row[at] == 0)
         with single_threaded_blas():
             merged, join = merge_atoms(exchange)
             products = _products(_sum_atoms(exchange, join, lambda low, high: read(at[low:high])), metric)
@@ -85,7 +75,7 @@ def run_test_of_many(
             products |= random_kernel_products(lambda places: read(at[places]), len(at), merged)
             return judge_statistics(products, merged, permutations, seed)
 
-    return judge_draws(number, place == 0, test)
+    return judge_draws(number, side_of_row == 0, test)
 
 
 def _sum_atoms(
@@ -104,21 +94,23 @@ def _sum_atoms(
         first, last = int(some.indices.min()), int(some.indices.max()) + 1
         values = read(first, last)
         squares = np.rint(np.square(values) / np.float32(_SQUARES))
-        own = some[:, first:last].astype(np.float32)
-        each, each_square = own @ values, own @ squares
+        signs = some[:, first:last].astype(np.float32)
+        sums, square_sums = signs @ values, signs @ squares
         to = joined[:, low : low + step].astype(np.float32)
         fixed = np.stack([constant[first:last] @ values, constant[first:last] @ squares])
         moments = np.stack(
-            [each_square.sum(axis=0, dtype=np.float64), np.square(each_square, dtype=np.float64).sum(axis=0)]
+            [square_sums.sum(axis=0, dtype=np.float64), np.square(square_sums, dtype=np.float64).sum(axis=0)]
         )
-        return to @ each, to @ each_square, fixed, moments
+        return to @ sums, to @ square_sums, fixed, moments
 
     totals, moments = np.zeros((2, join.shape[0], width)), np.zeros((2, width))
-    for of_values, of_squares, fixed, own in ordered_map(task, range(0, atoms.shape[0], step), cores(), ahead=1):
+    for of_values, of_squares, fixed, moments_of_part in ordered_map(
+        task, range(0, atoms.shape[0], step), cores(), ahead=1
+    ):
         totals[0] += of_values
         totals[1] += of_squares
         totals[:, -1] += fixed
-        moments += own
+        moments += moments_of_part
     return totals[0], totals[1], moments[1] - moments[0] ** 2 / atoms.shape[0]
 
 

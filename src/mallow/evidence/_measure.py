@@ -6,33 +6,60 @@ Everything that a number depends on, so that results with equal signatures compa
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
+from typing import TypeVar
 
 import numpy as np
 
 from mallow._checks import positive
+from mallow._optional import did_you_mean
 from mallow._visible import one_line
 from mallow.errors import InputError
-from mallow.estimate import Estimator, Neighbors, Quantize
+from mallow.estimate import ESTIMATORS, Estimator, Neighbors, Quantize
 from mallow.evidence._witness import Witness
 from mallow.samples import Samples
-from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, closed_integral, frontier, integral, midpoint
+from mallow.theory import (
+    DIVERGENCES,
+    Array,
+    Divergence,
+    Frontier,
+    Masses,
+    area,
+    closed_integral,
+    frontier,
+    integral,
+    midpoint,
+)
 from mallow.theory.smoothing import empirical
 
 SUMMARIES = ("mauve", "frontier_integral", "midpoint")
 
+Named = TypeVar("Named")
+_WITNESS = Witness()
 
-@dataclass(frozen=True)
+
+def find_named(argument: str, name: str, known: Mapping[str, Named]) -> Named:
+    """What a word stands for, in upper or lower case, with hyphens or underscores."""
+    words = {key.lower().replace("_", "-"): value for key, value in known.items()}
+    word = name.lower().replace("_", "-")
+    if word not in words:
+        raise InputError(f"`{argument}` must be one of {', '.join(words)}; got {name!r}.{did_you_mean(word, words)}")
+    return words[word]
+
+
+@dataclass(frozen=True, init=False)
 class Measure:
     """What is measured: an estimator, a divergence and the scale c. Its repr is part of every signature.
 
     Parameters
     ----------
-    estimator : Estimator
-        How features become masses: `Quantize`, `Neighbors`, `KernelDensity`, `Classifier` or `Gaussian`.
-    divergence : Divergence
+    estimator : Estimator or str
+        How features become masses: `Quantize`, `Neighbors`, `KernelDensity`, `Classifier` or `Gaussian`. The words of
+        the command line, such as ``"neighbors"``, stand for estimators with their defaults.
+    divergence : Divergence or str
+        A divergence, or its name: ``"kl"``, ``"chi2"``, ``"tv"``, ``"hellinger2"``, ``"js"`` or ``"le-cam"``.
     scale : float or None
         The constant c of the area. None: the estimator's own, as in the paper (5 for `Quantize`).
     witness : Witness
@@ -44,14 +71,31 @@ class Measure:
     Measure(Quantize(bins=100, smoothing=krichevsky_trofimov, reduce=Reduce(variance=0.9, normalise=True)), KL, scale=5)
     """
 
-    estimator: Estimator = field(default_factory=Quantize)
-    divergence: Divergence = KL
-    scale: float | None = None
-    witness: Witness = field(default_factory=Witness)
+    estimator: Estimator
+    divergence: Divergence
+    scale: float | None
+    witness: Witness
 
-    def __post_init__(self) -> None:
-        if self.scale is not None:
-            positive("scale", self.scale)
+    def __init__(
+        self,
+        estimator: Estimator | str = "quantize",
+        divergence: Divergence | str = "kl",
+        scale: float | None = None,
+        witness: Witness = _WITNESS,
+    ) -> None:
+        if isinstance(estimator, str):
+            estimator = find_named("estimator", estimator, ESTIMATORS)()
+        if isinstance(divergence, str):
+            divergence = find_named("divergence", divergence, DIVERGENCES)
+        if isinstance(estimator, type) or not hasattr(estimator, "masses"):
+            raise InputError(f"`estimator` must be an estimator, such as Quantize(); got {estimator!r}.")
+        if not isinstance(divergence, Divergence):
+            raise InputError(f"`divergence` must be a Divergence or the name of one, such as 'kl'; got {divergence!r}.")
+        if scale is not None:
+            positive("scale", scale)
+        values = {"estimator": estimator, "divergence": divergence, "scale": scale, "witness": witness}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def area_scale(self) -> float:
@@ -59,7 +103,7 @@ class Measure:
         return self.estimator.scale if self.scale is None else self.scale
 
     def __repr__(self) -> str:
-        witness = "" if self.witness == Witness() else f", {self.witness!r}"
+        witness = "" if self.witness == _WITNESS else f", {self.witness!r}"
         return f"Measure({self.estimator!r}, {self.divergence!r}, scale={self.area_scale:g}{witness})"
 
     def summarise(self, masses: Masses) -> dict[str, float | Array]:
@@ -82,16 +126,31 @@ class Measure:
     def summarise_counts(self, p_counts: Array, q_counts: Array) -> dict[str, float | Array]:
         """The summaries of histograms of counts, for estimators that quantise; leading axes are kept."""
         if not isinstance(self.estimator, Quantize):
-            raise InputError(f"Counts need an estimator with bins, such as Quantize; this one is {self.estimator!r}.")
+            raise InputError(
+                f"Counts need an estimator with bins, such as Quantize, but this one is {self.estimator!r}."
+            )
         return self.summarise(self.estimator.smooth(p_counts, q_counts))
 
 
 MAUVE_STAR = Measure()
-"""MAUVE* of the paper: vector quantisation into n/10 bins, add-1/2 smoothing, KL, c = 5."""
+"""MAUVE* of the paper: vector quantisation into n/10 bins (fewer beyond n = 5,000), add-1/2 smoothing, KL, c = 5."""
 MAUVE_2021 = Measure(Quantize(smoothing=empirical))
 """MAUVE as first published in 2021: the same without smoothing."""
 MAUVE_KERNEL = Measure(Neighbors(reduce=None, pooled=False))
 """MAUVE from the distances of a string kernel, as the paper computes it: nearest neighbours, KL, c = 10."""
+
+
+MEASURES = {"mauve-star": MAUVE_STAR, "mauve-2021": MAUVE_2021, "mauve-kernel": MAUVE_KERNEL}
+"""The published measures, by the names that they have on the command line."""
+
+
+def find_measure(measure: Measure | str) -> Measure:
+    """The measure, or the published one of this name: "mauve-star", "mauve-2021" or "mauve-kernel"."""
+    if isinstance(measure, str):
+        return find_named("measure", measure, MEASURES)
+    if not isinstance(measure, Measure):
+        raise InputError(f"`measure` must be a Measure, or the name of one, such as 'mauve-star'; got {measure!r}.")
+    return measure
 
 
 def measure_for(measure: Measure, reference: Samples) -> Measure:
@@ -224,8 +283,8 @@ def _libraries() -> str:
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    own = [library for library in blas if "numpy" in library["filepath"]] or blas  # scipy may have loaded another
+    numpys = [library for library in blas if "numpy" in library["filepath"]] or blas  # scipy may have loaded another
     parts = [f"numpy {np.__version__}"]
-    for library in own[:1]:
+    for library in numpys[:1]:
         parts.append(" ".join(filter(None, [library["internal_api"], library["version"], library.get("architecture")])))
     return ", ".join(parts)

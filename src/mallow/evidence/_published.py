@@ -60,8 +60,8 @@ class _Family:
         costs = np.maximum(theta, 0.0)[:, None] * self.curve
         p, q = np.split(costs, 2, axis=1)
         at = Frontier(exact_nodes(), p, q, exact=True)
-        each: Array = np.array([area(at, scale=self.scale), integral(at), midpoint(at)])  # (summaries, thetas)
-        return np.diagonal(each).copy()
+        values: Array = np.array([area(at, scale=self.scale), integral(at), midpoint(at)])  # (summaries, thetas)
+        return np.diagonal(values).copy()
 
 
 def _build_family(curve: Array, scale: float) -> _Family:
@@ -83,12 +83,12 @@ def published_interval(
     divergence: Divergence,
     scale: float,
 ) -> dict[str, tuple[float, float]]:
-    """Where the summaries of another draw of so many units would be, in 95 % of draws: around the mean of `values`.
+    """Where the summaries of another draw of so many units would be, in 95% of draws: around the mean of `values`.
 
     The other draw has noise of its own, so that the interval is √2 times as wide as a confidence interval of the
     expected value. The noise is that of units, in all partitions, and of the clustering (unknown and left out with
     one partition). Where masses jump with the counts, as in Good–Turing smoothing, the interval is too narrow near
-    identity (70 to 90 % of other draws).
+    identity (70 to 90% of repeat samples).
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ def published_interval(
     if _fewest_units(units) < 2:
         return _by_name(np.minimum(least, printed), np.maximum(most, printed))
     bins = [find_unit_bins(partition, units) for partition in partitions]
-    smoothed = [smooth(one.p.astype(np.float64), one.q.astype(np.float64)) for one in bins]
+    smoothed = [smooth(of_bins.p.astype(np.float64), of_bins.q.astype(np.float64)) for of_bins in bins]
     least_constant = -np.inf if math.isfinite(divergence.at_zero) else 0.5
-    masses = [masses_by_count(one, exact, least_constant) for one, exact in zip(bins, smoothed, strict=True)]
+    masses = [masses_by_count(of_bins, exact, least_constant) for of_bins, exact in zip(bins, smoothed, strict=True)]
     pairs = [
-        (exact.p, exact.q) if exact.plain else line(one.p, one.q)
-        for one, exact, line in zip(bins, smoothed, masses, strict=True)
+        (exact.p, exact.q) if exact.plain else line(of_bins.p, of_bins.q)
+        for of_bins, exact, line in zip(bins, smoothed, masses, strict=True)
     ]
     with single_threaded_blas():
         family = _build_family(_mean_curve(pairs, divergence), scale)
@@ -141,17 +141,17 @@ def published_interval(
 def debiased_estimate(
     partitions: Sequence[Partition], units: Units, *, divergence: Divergence, scale: float
 ) -> dict[str, Estimate]:
-    """The summaries of the distributions behind the samples, in the bins of these partitions, with 95 % confidence
+    """The summaries of the distributions behind the samples, in the bins of these partitions, with 95% confidence
     intervals.
 
     Bias-corrected by a jackknife that leaves out units, so that it knows about shared prompts and several
-    generations; the smoothing of the measure plays no part. Where identity cannot be excluded, an interval reaches
+    generations. The smoothing of the measure plays no part. Where identity cannot be excluded, an interval reaches
     the end of the range: area 1, costs 0.
 
     Parameters
     ----------
     partitions : sequence of Partition
-        One for each repeat; the target is the mean over them.
+        One for each repeat. The target is the mean over them.
     units : Units
         Those of the reference (set 0) and of the model (set 1). With a single unit on a side the intervals are the
         whole range.
@@ -182,7 +182,7 @@ def debiased_estimate(
     variance = variance + (_ABOVE * rest) ** 2
     high = theta + NORMAL**2 * growth / 2.0 + NORMAL * np.sqrt(variance + NORMAL**2 * growth**2 / 4.0)
     high = np.maximum(high, np.sqrt(variance))
-    ends = np.clip(np.sort([family.summaries(each) for each in (low, high)], axis=0), least, most)
+    ends = np.clip(np.sort([family.summaries(end) for end in (low, high)], axis=0), least, most)
     return _as_estimates(np.clip(family.summaries(theta), ends[0], ends[1]), ends[0], ends[1])
 
 
@@ -190,8 +190,8 @@ def _empirical(
     bins: Sequence[UnitBins], constant: float, divergence: Divergence
 ) -> tuple[list[CountMasses], list[tuple[Array, Array]], Array]:
     """Masses of counts to which a constant is added: as functions, in each bin, and the mean of their costs."""
-    masses = [add_to_counts(one, constant) for one in bins]
-    pairs = [line(one.p, one.q) for one, line in zip(bins, masses, strict=True)]
+    masses = [add_to_counts(of_bins, constant) for of_bins in bins]
+    pairs = [line(of_bins.p, of_bins.q) for of_bins, line in zip(bins, masses, strict=True)]
     return masses, pairs, _mean_curve(pairs, divergence)
 
 
@@ -200,8 +200,8 @@ def _by_name(low: Array, high: Array) -> dict[str, tuple[float, float]]:
 
 
 def _as_estimates(value: Array, low: Array, high: Array) -> dict[str, Estimate]:
-    each = zip(NAMES, value, low, high, strict=True)
-    return {name: Estimate(float(v), float(x), float(y)) for name, v, x, y in each}
+    rows = zip(NAMES, value, low, high, strict=True)
+    return {name: Estimate(float(v), float(x), float(y)) for name, v, x, y in rows}
 
 
 def _range(divergence: Divergence, scale: float) -> tuple[Array, Array]:
@@ -222,7 +222,7 @@ def _mean_curve(pairs: Sequence[tuple[Array, Array]], divergence: Divergence) ->
 
 
 def _blend(pairs: Sequence[tuple[Array, Array]], units: Units) -> list[tuple[Array, Array]]:
-    """Both sides with as much of the other as may be there though none was seen, with 97.5 % confidence.
+    """Both sides with as much of the other as may be there though none was seen, with 97.5% confidence.
 
     3.7 of n units.
 
@@ -239,7 +239,7 @@ def _fewest_units(units: Units) -> int:
 
 def _sparsity(bins: Sequence[UnitBins], units: Units) -> float:
     """Bins per unit of the smaller side, up to 2."""
-    return min(2.0, float(np.mean([len(one.p) for one in bins])) / _fewest_units(units))
+    return min(2.0, float(np.mean([len(of_bins.p) for of_bins in bins])) / _fewest_units(units))
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:

@@ -6,6 +6,7 @@ that one pass over the rows serves all rules.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mallow.evidence._blocks import ROWS, Numbers, Values, multiply
+from mallow.evidence._units import Indices
 from mallow.theory import Array
 
 _PRIOR_SHARE = 0.5  # units added to every bin, as in the published score
 _PRIOR_UNITS = 20.0  # chosen: units that the common variance counts as
 _LEAST = 1e-300  # a variance whose inverse is finite
+_PRODUCT_AXES = 20  # chosen: leading components whose products are looked at
+PRODUCT_STRENGTHS = (0.1, 1.0)  # chosen: of the regularisation of discriminants of products
+_FAR = 4.0  # chosen: standard deviations at which components are cut before they are multiplied
 _CONSTANT = 1e-9  # chosen: of the mean variance; so much is added to the variance of every column
 
 
@@ -44,7 +49,7 @@ class Coordinates:
     columns: Values
     labels: tuple[Numbers, ...]
 
-    def part(self, rows: slice) -> Coordinates:
+    def part(self, rows: slice | Indices) -> Coordinates:
         """Some of the rows."""
         labels = tuple(partitions[:, rows] for partitions in self.labels)
         return Coordinates(self.points[rows], self.products[rows], self.columns[rows], labels)
@@ -70,28 +75,66 @@ class CellSums:
     lengths: Array
     bins: tuple[Array, ...]
 
+    def __add__(self, other: CellSums) -> CellSums:
+        bins = tuple(first + second for first, second in zip(self.bins, other.bins, strict=True))
+        points, products = self.points + other.points, self.products + other.products
+        return CellSums(points, products, self.squares + other.squares, self.lengths + other.lengths, bins)
 
-def sum_by_cell(values: Values, cell: Numbers, cells: int, *, squares: bool = False) -> Array:
+
+def sum_cells(rows: Coordinates, bins: Sequence[int], cell: Numbers, cells: int) -> CellSums:
+    """The sums over the rows of each cell; `bins` is how many each view by bins has, `cell` that of each row."""
+    return CellSums(
+        _sum_by_cell(rows.points, cell, cells),
+        _sum_by_cell(rows.products, cell, cells),
+        _sum_by_cell(rows.columns, cell, cells, squares=True),
+        _sum_lengths(rows.columns, cell, cells),
+        tuple(count_bins(labels, count, cell, cells) for labels, count in zip(rows.labels, bins, strict=True)),
+    )
+
+
+def no_sums(cells: int, width: int, products: int) -> CellSums:
+    """The sums over no rows, without bins."""
+    return CellSums(
+        np.zeros((cells, width)), np.zeros((cells, products)), np.zeros((cells, width)), np.zeros((cells, 3)), ()
+    )
+
+
+def _sum_by_cell(values: Values, cell: Numbers, cells: int, *, squares: bool = False) -> Array:
     """Sums over the rows of each cell, (cells, width), in float64 and in the order of the rows."""
     total = np.zeros((cells, values.shape[1]))
     for low in range(0, len(values), ROWS):
-        block, own = values[low : low + ROWS].astype(np.float64), cell[low : low + ROWS]
-        member = sparse.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=(cells, len(own)))
+        block, of_block = values[low : low + ROWS].astype(np.float64), cell[low : low + ROWS]
+        shape = cells, len(of_block)
+        member = sparse.csr_array((np.ones(len(of_block)), (of_block, np.arange(len(of_block)))), shape=shape)
         total += member @ (np.square(block, out=block) if squares else block)
     return total
 
 
-def sum_lengths(columns: Values, cell: Numbers, cells: int) -> Array:
+def _sum_lengths(columns: Values, cell: Numbers, cells: int) -> Array:
     """The `lengths` of `CellSums`."""
     length = np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
-    return np.stack([np.bincount(cell, each, cells) for each in (np.ones(len(length)), length, length**2)], axis=1)
+    powers = np.ones(len(length)), length, length**2
+    return np.stack([np.bincount(cell, power, cells) for power in powers], axis=1)
 
 
 def count_bins(labels: Numbers, bins: int, cell: Numbers, cells: int) -> Array:
     """The rows of each cell in each bin, (partitions, cells, bins)."""
-    place = cell.astype(np.int64) * bins
-    counts = [np.bincount(place + own, minlength=cells * bins).reshape(cells, bins) for own in labels]
+    first_bin = cell.astype(np.int64) * bins
+    counts = [np.bincount(first_bin + bin_, minlength=cells * bins).reshape(cells, bins) for bin_ in labels]
     return np.stack(counts).astype(np.float64)
+
+
+def count_product_axes(width: int, samples: int) -> int:
+    """How many leading components are multiplied: their products are at most a quarter as many as the samples."""
+    return min(width, _PRODUCT_AXES, int((math.sqrt(1.0 + 2.0 * samples) - 1.0) / 2.0))
+
+
+def multiply_axes(points: Values) -> Values:
+    """All products of two components, (rows, pairs), of components with standard deviation 1."""
+    near = np.clip(points, -_FAR, _FAR)
+    first, second = np.triu_indices(near.shape[1])
+    products: Values = near[:, first] * near[:, second]
+    return products
 
 
 Correct = Callable[[Values, int], Values]
@@ -127,17 +170,20 @@ class Rules:
 
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
         """What every rule says of every row, (views, rules, rows)."""
-        each: list[Values] = [multiply(factors, rows.points) for factors in self.points]
-        each += [multiply(factors, rows.products) for factors in self.products]
-        each = [correct(own, number) for number, own in enumerate(each)]
+        views: list[Values] = []
+        for factors, values in ((self.points, rows.points), (self.products, rows.products)):  # all strengths at once
+            strengths, rules, width = factors.shape
+            scored = multiply(factors.reshape(strengths * rules, width), values)
+            views += list(scored.reshape(strengths, rules, len(values)))
+        views = [correct(products, number) for number, products in enumerate(views)]
         if self.quadratic is not None:
             lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)
-            each += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]
+            views += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]
         for tables, labels in zip(self.bins, rows.labels, strict=True):
-            each.append(np.sum([own[:, at] for own, at in zip(tables, labels, strict=True)], axis=0))
+            views.append(np.sum([table[:, at] for table, at in zip(tables, labels, strict=True)], axis=0))
         scores = np.empty((*self.constant.shape, len(rows.points)), rows.points.dtype)
-        for number, own in enumerate(each):
-            scores[number] = own
+        for number, scored in enumerate(views):
+            scores[number] = scored
         scores += self.constant[..., None].astype(scores.dtype)
         return scores
 
@@ -151,14 +197,14 @@ class Rules:
         return scores
 
     def _judge(self, rows: Coordinates, number: Numbers) -> Array:
-        each = [np.einsum("ij,ij->i", factors[number], rows.points) for factors in self.points]
-        each += [np.einsum("ij,ij->i", factors[number], rows.products) for factors in self.products]
+        views = [np.einsum("ij,ij->i", factors[number], rows.points) for factors in self.points]
+        views += [np.einsum("ij,ij->i", factors[number], rows.products) for factors in self.products]
         if self.quadratic is not None:
             squares = np.square(rows.columns, dtype=np.float64)
-            each += [np.einsum("ij,ij->i", self.quadratic[number], squares), self.slope[number] * squares.sum(axis=1)]
+            views += [np.einsum("ij,ij->i", self.quadratic[number], squares), self.slope[number] * squares.sum(axis=1)]
         for tables, labels in zip(self.bins, rows.labels, strict=True):
-            each.append(np.sum([own[number, at] for own, at in zip(tables, labels, strict=True)], axis=0))
-        return np.array(each).reshape(len(self.constant), len(rows.points))
+            views.append(np.sum([table[number, at] for table, at in zip(tables, labels, strict=True)], axis=0))
+        return np.array(views).reshape(len(self.constant), len(rows.points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +239,9 @@ class Teacher:
         systems : sequence of int
             The sets that are the model, each with the same weight; set 0 is the reference.
         """
-        chosen = [self.sums[place] for place in (0, *systems)]
-        rows = [kept @ own.lengths[:, 0] for own in chosen]
-        seen = np.array([own > 0 for own in rows[1:]])[..., None]  # a small system may have no row in some cells
+        chosen = [self.sums[system] for system in (0, *systems)]
+        rows = [kept @ sums.lengths[:, 0] for sums in chosen]
+        present = np.array([count > 0 for count in rows[1:]])[..., None]  # a small system may have no row in some cells
         of_units = kept @ self.units
         n, m = of_units[:, 0], of_units[:, list(systems)].sum(axis=1)
 
@@ -203,18 +249,18 @@ class Teacher:
             """Of the reference and of the model, (rules, ...)."""
             of_p, *of_q = (
                 kept
-                @ (getattr(own, name)[at[0]][at[1]] if at else getattr(own, name))
+                @ (getattr(sums, name)[at[0]][at[1]] if at else getattr(sums, name))
                 / np.maximum(count, 1.0)[:, None]
-                for own, count in zip(chosen, rows, strict=True)
+                for sums, count in zip(chosen, rows, strict=True)
             )
-            return of_p, np.sum(of_q, axis=0) / seen.sum(axis=0)
+            return of_p, np.sum(of_q, axis=0) / present.sum(axis=0)
 
         constants, linear = [], []
         for name, solve, strengths in zip(("points", "products"), self.solvers, self.strengths, strict=True):
             of_p, of_q = means(name)
             factors = np.array([solve(of_p - of_q, strength, kept) for strength in strengths])
             factors = factors.reshape(len(strengths), *of_p.shape)
-            constants += [-np.einsum("ij,ij->i", own, (of_p + of_q) / 2.0) for own in factors]
+            constants += [-np.einsum("ij,ij->i", factor, (of_p + of_q) / 2.0) for factor in factors]
             linear.append(factors)
         quadratic, slope = None, np.zeros(len(kept))
         if self.variances:

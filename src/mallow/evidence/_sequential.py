@@ -17,28 +17,11 @@ likes and for ever, is to watch it over the length log(1 + n/t₀). Two steps ma
    clock s = log u. It exceeds c within the length L with probability 1 − F(c)² exp(−L/m), where F is the χ²
    distribution function, f its density, and m = ∫₀ᶜ F(y)²/(2 y f(y)) dy is the mean time until c from the stationary
    distribution, the time being nearly exponential for large c. The square instead of F(c) is for starts close below
-   c: by simulation (1, 4 and 16 degrees of freedom, L = 0.3, 1 and 5, tails of 2 % to 0.05 %) F(c) gives as little as
+   c: by simulation (1, 4 and 16 degrees of freedom, L = 0.3, 1 and 5, tails of 2% to 0.05%) F(c) gives as little as
    0.7 times the true probability, its square 0.97 to 1.13 times, up to the error of the simulation.
 
-How it was tested: experiments/honesty/monitor.md. A tail of one look is 0.8 to 1.1 times what it says at 5 %, 0.6 to
-1.4 times at 1 % and at most 2.5 times at 0.1 % (four distributions, 10, 30 and 100 samples against 750).
-
-What is averaged while samples pass by: a few bounded functions of a row of features, fixed once on part of the
-reference.
-
-A monitor forgets samples; only sums stay. To see a gap in any direction, also in one of small variance, rows are put
-into coordinates in which the reference has about the same variance everywhere, in the full width of the features:
-
-- "mean" and "fine mean": the row in units of (S + l·tr(S)/d)^½, with S the covariance of the fitting rows. With l = 1
-  directions of large variance count most, with l = 0.01 directions of small variance count as much. On decoders of
-  GPT-2 (WebText, 384 wide) l = 0.3 to 1 detects with the fewest samples; in Gaussians with a shift along the 100th of
-  384 directions l = 0.01 to 0.1 does.
-- "spread": how far the row lies from the centre along each principal axis. A model that is too narrow or too wide
-  changes these values and hardly the means.
-
-A row longer than nine tenths of the fitting rows is shortened to their length. So no single sample weighs much, and
-sums approach a normal distribution after few samples, heavy tails or not. Sums are sums of integers: exact in any
-order.
+How it was tested: experiments/honesty/monitor.md. A tail of one look is 0.8 to 1.1 times what it says at 5%, 0.6 to
+1.4 times at 1% and at most 2.5 times at 0.1% (four distributions, 10, 30 and 100 samples against 750).
 """
 
 from __future__ import annotations
@@ -46,7 +29,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,127 +38,15 @@ from scipy import special
 
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Codebook, Features
-from mallow.theory import Array
-
-VIEWS = ("mean", "fine mean", "spread")
-GRID = 2.0**20  # steps per unit: values are at most 1, so that sums of 2⁴³ rows still fit
-_RIDGES = (1.0, 0.01)  # times the mean variance of a feature; chosen, see above
-_TILE = 64  # chosen: rows per matrix product; always so many, since another shape may round a row differently
-_ROWS = 4096  # chosen: rows at once, a multiple of `_TILE`
-_FITTING_ROWS = 2000  # chosen: the axes of so many rows take less than a second up to a width of 1,024
-_RANK = 1e-10  # of the largest variance; below is rounding error
-_SHORTENED = 0.9  # quantile of the lengths; chosen: 0.5 to 1 detected the same gaps as fast
-_LARGEST = (
-    1e100  # in units of the largest fitting value: a row beyond is as far away as can be, and its square is finite
+from mallow.evidence._sequential_views import (
+    GRID,
+    FeatureViews,
+    Sums,
+    ViewsOfSpaces,
+    fit_views,
+    fit_views_of_spaces,
 )
-
-Sums = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureViews:
-    """Bounded functions of a row, fixed by the rows that fitted them; `values` and `totals` apply them.
-
-    Attributes
-    ----------
-    exponent : int
-        Rows are divided by 2**exponent first.
-    centre, axes : array (d,), (k, d)
-        Mean and principal axes of the fitting rows.
-    scales : tuple of arrays
-        For each mean, what the k coordinates and, where k < d, the d entries of the rest are multiplied by.
-    spread : array (2, s)
-        Mean and standard deviation of the distance along each of the first s axes.
-    lengths : array (3,)
-        For each view, the length to which longer rows are shortened.
-    """
-
-    exponent: int
-    centre: Array
-    axes: Array
-    scales: tuple[Array, ...]
-    spread: Array
-    lengths: Array
-
-    def values(self, rows: Features) -> list[Array]:
-        """The views of each row, (n, ·) each; no row is longer than 1."""
-        return [np.concatenate(blocks) / GRID for blocks in zip(*self._blocks(rows), strict=True)]
-
-    def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
-        """The sums of the views over the rows, in units of 1/GRID, and those of their squared lengths, in units of
-        1/GRID².
-
-        The totals of parts add up to those of the whole, exactly.
-        """
-        sums = [np.zeros(len(each), np.int64) for each in (*self.scales, self.spread[0])]
-        squares = [0] * len(VIEWS)
-        for views in self._blocks(rows):
-            sums = [old + view.sum(axis=0) for old, view in zip(sums, views, strict=True)]
-            squares = [old + int((view**2).sum()) for old, view in zip(squares, views, strict=True)]
-        return sums, squares
-
-    def _blocks(self, rows: Features) -> Iterator[list[Sums]]:
-        """The views of a few thousand rows at a time, in units of 1/GRID."""
-        for start in range(0, len(rows), _ROWS):
-            views = []
-            for values, longest in zip(self._raw(rows[start : start + _ROWS]), self.lengths, strict=True):
-                length = np.maximum(np.linalg.norm(values, axis=1, keepdims=True), longest)
-                views.append(np.rint(values / np.where(length > 0, length, 1.0) * GRID).astype(np.int64))
-            yield views
-
-    def _raw(self, rows: Features) -> tuple[Array, ...]:
-        """The views before rows are shortened."""
-        with np.errstate(over="ignore"):  # an infinite entry is clipped at once
-            scaled = np.ldexp(rows.astype(np.float64), -self.exponent)
-        scaled = np.clip(scaled, -_LARGEST, _LARGEST) - self.centre
-        count, width = scaled.shape
-        tiles = np.zeros((-(-count // _TILE), _TILE, width))
-        tiles.reshape(-1, width)[:count] = scaled
-        with single_threaded_blas():
-            coordinates = np.matmul(tiles, self.axes.T)
-            rest = tiles - np.matmul(coordinates, self.axes) if len(self.axes) < width else tiles[..., :0]
-        every = np.concatenate([coordinates, rest], axis=-1).reshape(-1, len(self.axes) + rest.shape[-1])[:count]
-        mean, deviation = self.spread
-        distance = (np.abs(every[:, : len(mean)]) - mean) / deviation
-        # A change of all widths alike counts for as much as all other changes together: its variance is √s·√s of 2s.
-        distance += (len(mean) ** 0.25 - 1.0) * distance.mean(axis=1, keepdims=True)
-        return (*(every * scale for scale in self.scales), distance)
-
-
-def fit_views(rows: Features) -> FeatureViews:
-    """The views that a part of the reference (n, d), in random order, fixes."""
-    rows = rows[:_FITTING_ROWS]
-    exponent = int(np.frexp(np.abs(rows).max())[1])
-    scaled = np.ldexp(rows.astype(np.float64), -exponent)
-    centre = scaled.mean(axis=0)
-    with single_threaded_blas():
-        variances, axes = _principal_axes(scaled - centre)
-    width = rows.shape[1]
-    average = float(variances.sum()) / width or 1.0  # 1: all rows are equal
-    rest = np.zeros(width if len(axes) < width else 0)
-    scales = tuple((np.concatenate([variances, rest]) + ridge * average) ** -0.5 for ridge in _RIDGES)
-    # Few axes: along the last of many, the rows that fitted them are much nearer to the centre than any others.
-    distance = np.abs((scaled - centre) @ axes[: max(1, len(rows) // 10)].T)
-    deviation = distance.std(axis=0)
-    spread = np.stack([distance.mean(axis=0), np.where(deviation > 0, deviation, 1.0)])
-    views = FeatureViews(exponent, centre, axes, scales, spread, np.zeros(len(VIEWS)))
-    lengths = [np.quantile(np.linalg.norm(values, axis=1), _SHORTENED) for values in views._raw(rows)]
-    return replace(views, lengths=np.array(lengths))
-
-
-def _principal_axes(centred: Array) -> tuple[Array, Array]:
-    """Variances along the principal axes of rows (n, d) and the axes (k, d), largest first."""
-    count, width = centred.shape
-    if width <= count:
-        variances, vectors = np.linalg.eigh(centred.T @ centred / max(count - 1, 1))
-        axes = vectors.T
-    else:
-        variances, vectors = np.linalg.eigh(centred @ centred.T / max(count - 1, 1))
-        axes = vectors.T @ centred
-        axes /= np.maximum(np.linalg.norm(axes, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    kept = np.flatnonzero(variances >= _RANK * variances[-1])[::-1]
-    return variances[kept], axes[kept]
-
+from mallow.theory import Array
 
 LEAST = 1e-4  # the smallest p-value reported: further out the tails were not checked
 START = 10  # units of the model at the first look; chosen: the tails hold from 5 on
@@ -287,7 +158,7 @@ def fit_mean_test(features: Array, mean: Array, square_length: float, units: flo
     Parameters
     ----------
     features : array (m, k)
-        Of some samples of the reference, all of different units, in random order; the first 400 are used.
+        Of some samples of the reference, all of different units, in random order. The first 400 are used.
     square_length : float
         The mean of |features|² over the whole reference.
     """
@@ -336,6 +207,8 @@ class Looks:
         The sums of the squared lengths of each view.
     rows, left_out : int
         Samples in the sums, and samples that are not, since their units fitted the views.
+    missing : frozenset of str
+        Spaces that some of the samples in the sums lack: their views say nothing then.
     size_squares : int
         The sum of the squared sizes of units.
     sizes : dict
@@ -351,6 +224,7 @@ class Looks:
     size_squares: int
     sizes: dict[int, int]
     tails: list[float]
+    missing: frozenset[str] = frozenset()
 
     @property
     def units(self) -> float:
@@ -366,15 +240,15 @@ class Looks:
 class SequentialTest:
     """Whether a model's samples come from the distribution of the reference, valid at every look together.
 
-    Four views are tested, the three of `FeatureViews` and the bins of a codebook; their p-values are multiplied by
-    four.
+    Tested are the three views of `FeatureViews` in each space, and the bins of a codebook: four views where there is
+    one space. P-values are multiplied by their number.
 
     Samples of the same unit count as one: with sizes g of the units, t samples are worth t²/Σg², as if all samples of
     a unit were equal, which no correlation can exceed. A unit may come back in later batches. Units that the
     reference has, too, make the test conservative; those that fitted the views are left out.
     """
 
-    views: FeatureViews
+    views: FeatureViews | ViewsOfSpaces
     codebook: Codebook
     weights: Array  # (bins,): each sample counts this much in its bin
     tests: tuple[MeanTest, ...]
@@ -383,21 +257,33 @@ class SequentialTest:
     def start(self) -> Looks:
         """No samples yet."""
         sums = [np.zeros(len(test.mean), np.int64) for test in self.tests]
-        return Looks(sums, [0] * len(VIEWS), 0, 0, 0, {}, [1.0] * len(self.tests))
+        return Looks(sums, [0] * len(self.views.names), 0, 0, 0, {}, [1.0] * len(self.tests))
 
-    def update(self, looks: Looks, rows: Features, counts: Sums, names: Sequence[str] | None = None) -> None:
-        """Add samples and their `counts` in the bins, and look; `names` are those of their units, None: each is one."""
+    def update(
+        self,
+        looks: Looks,
+        rows: Features,
+        counts: Sums,
+        names: Sequence[str] | None = None,
+        *,
+        missing: Iterable[str] = (),
+    ) -> None:
+        """Add samples and their `counts` in the bins, and look; `names` are those of their units, None: each is one.
+
+        The samples lack the `missing` spaces, whose views say nothing from now on.
+        """
         if names is not None:
             keys = [_name_key(name) for name in names]
-            kept = [place for place, key in enumerate(keys) if key not in self.fitted]
+            kept = [number for number, key in enumerate(keys) if key not in self.fitted]
             if len(kept) < len(keys):
                 looks.left_out += len(keys) - len(kept)
-                rows, keys = rows[kept], [keys[place] for place in kept]
-                counts = self.codebook.count(rows) if kept else counts
+                rows, keys = rows[kept], [keys[number] for number in kept]
+                counts = self.codebook.count(self.views.features(rows)) if kept else counts
             if not kept:
                 return
         sums, squares = self.views.totals(rows)
         _add(looks, [*sums, counts], squares, len(rows))
+        looks.missing |= set(missing)
         if names is None:
             looks.size_squares += len(rows)
         else:
@@ -408,33 +294,47 @@ class SequentialTest:
         """Add the samples of other looks, without a look; what the other looks found is not taken over."""
         _add(looks, other.sums, other.squares, other.rows)
         looks.left_out += other.left_out
+        looks.missing |= other.missing
         looks.size_squares += other.size_squares - sum(size**2 for size in other.sizes.values())
         _add_sizes(looks, other.sizes)
 
     def p_values(self, looks: Looks) -> dict[str, float]:
         """Look, and return for each view the p-value of all looks so far, multiplied by the number of views."""
         self._look(looks)
-        each = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
-        return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip((*VIEWS, "bins"), each, strict=True)}
+        corrected = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
+        return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip(self.names, corrected, strict=True)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the views and the bins."""
+        return (*self.views.names, "bins")
 
     def _look(self, looks: Looks) -> None:
         if looks.units < START:
             return
         means = self._means(looks.sums, looks.squares, looks.rows)
-        for place, (test, (mean, square)) in enumerate(zip(self.tests, means, strict=True)):
-            looks.tails[place] = min(looks.tails[place], test.tail(mean, square, looks.units))
+        for number, (name, test, (mean, square)) in enumerate(zip(self.names, self.tests, means, strict=True)):
+            if name.rpartition(": ")[0] in looks.missing:
+                continue
+            looks.tails[number] = min(looks.tails[number], test.tail(mean, square, looks.units))
 
     def _means(self, sums: Sequence[Sums], squares: Sequence[int], rows: int) -> list[tuple[Array, float]]:
         """The means of the features of each view and of their squared lengths."""
         *of_views, counts = sums
         means = [
-            (one / (GRID * rows), square / (GRID**2 * rows)) for one, square in zip(of_views, squares, strict=True)
+            (mean / (GRID * rows), square / (GRID**2 * rows)) for mean, square in zip(of_views, squares, strict=True)
         ]
         return [*means, (self.weights * counts / rows, float(self.weights**2 @ counts) / rows)]
 
 
 def fit_sequential_test(
-    codebook: Codebook, fitting: Features, counted: Features, units: Indices, fitted: Iterable[str] = ()
+    codebook: Codebook,
+    fitting: Features,
+    counted: Features,
+    units: Indices,
+    fitted: Iterable[str] = (),
+    *,
+    widths: Mapping[str, int] | None = None,
 ) -> SequentialTest:
     """The test whose views are fixed by `fitting` rows of the reference, and whose means are those of the `counted`
     rows.
@@ -449,19 +349,21 @@ def fit_sequential_test(
         The unit of each counted row.
     fitted : names
         Of the units of `fitting`.
+    widths : mapping or None
+        How many of the columns each space has, by name. The features, called "", come first. None: all are features.
     """
-    views = fit_views(fitting)
+    views = fit_views(fitting) if widths is None or len(widths) == 1 else fit_views_of_spaces(fitting, widths)
     bins, size = len(codebook.centres), len(counted)
     # Rare bins count more, as in Pearson's statistic, but at most twice as much as a bin of average mass.
-    weights = (bins * codebook.count(fitting) / len(fitting) + 1.0) ** -0.5
+    weights = (bins * codebook.count(views.features(fitting)) / len(fitting) + 1.0) ** -0.5
     worth = size**2 / float((np.bincount(units) ** 2).sum())
     some = counted[np.sort(np.unique(units, return_index=True)[1])[:_MOMENT_ROWS]]  # one row of each of some units
-    labels, counts = codebook.labels(some), codebook.count(counted)
+    labels, counts = codebook.labels(views.features(some)), codebook.count(views.features(counted))
     features = [*views.values(some), weights[labels, None] * (labels[:, None] == np.arange(bins))]
     sums, squares = views.totals(counted)
     empty = SequentialTest(views, codebook, weights, (), frozenset(map(_name_key, fitted)))
     means = empty._means([*sums, counts], squares, size)
-    tests = [fit_mean_test(each, *mean, worth) for each, mean in zip(features, means, strict=True)]
+    tests = [fit_mean_test(values, *mean, worth) for values, mean in zip(features, means, strict=True)]
     return replace(empty, tests=tuple(tests))
 
 
@@ -472,7 +374,7 @@ def _add(looks: Looks, sums: Sequence[Sums], squares: Sequence[int], rows: int) 
 
 
 def _name_key(name: str) -> int:
-    """A short number for the name of a unit; there may be many of them."""
+    """A short number for the name of a unit. There may be many of them."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 

@@ -8,7 +8,7 @@ Bins: partitions of the samples by a few rounds of k-means, whichever side they 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
@@ -75,7 +75,7 @@ class Space:
 
     @property
     def points(self) -> Values:
-        """The samples on their principal axes, centred, (rows, width); all directions with any variance are kept."""
+        """The samples on their principal axes, centred, (rows, width). All directions with any variance are kept."""
         return self.axes.result().points
 
     @property
@@ -91,10 +91,6 @@ class Space:
         """
         return self.axes.result().bins
 
-    def metric(self, strength: float) -> Array:
-        """The inverse variances along each axis, regularised by `strength` times their mean."""
-        return regularised_inverse(self.variances, strength)
-
 
 def regularised_inverse(variances: Array, strength: float) -> Array:
     """1/(variance + strength · mean variance) along each axis; 0 where there is none."""
@@ -102,21 +98,21 @@ def regularised_inverse(variances: Array, strength: float) -> Array:
     return np.where(variances > 0, 1.0 / np.maximum(variances + floor, np.finfo(float).tiny), 0.0)
 
 
-def find_space(sets: Sequence[Features], units: Units, seed: int) -> Space:
+def find_space(sets: Sequence[Features], units: Units) -> Space:
     """The common coordinates of the reference and one or more systems, whose units are known."""
-    return find_spaces(sets, units, seed, [sets[0].shape[1]])[0]
+    return find_spaces(sets, units, {"": sets[0].shape[1]})[""]
 
 
-def find_spaces(sets: Sequence[Features], units: Units, seed: int, widths: Sequence[int]) -> list[Space]:
-    """The same for columns of several spaces, so many of each, one after the other; all have the same rows."""
+def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int]) -> dict[str, Space]:
+    """The same for columns of several spaces by name, so many of each, one after the other. All have the same rows."""
     contents = content_keys(sets)
-    ends = np.cumsum([0, *widths])
+    ends = np.cumsum([0, *widths.values()])
     parts = [[rows[:, low:high] for rows in sets] for low, high in pairwise(ends)]
     order, unit, keys = _order_rows(contents, _project(parts[0]), units)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
-    distinct = [len(np.unique(own)) for own in contents]
+    distinct = [len(np.unique(keys_of_set)) for keys_of_set in contents]
     pair = distinct[0] + max(distinct[1:])
 
     def find(part: Sequence[Features]) -> Space:
@@ -126,12 +122,12 @@ def find_spaces(sets: Sequence[Features], units: Units, seed: int, widths: Seque
         def find_axes() -> Axes:
             with single_threaded_blas():
                 points, variances = principal_axes(columns)
-                bins = find_partitions(points, variances, unit, pair, seed)
+                bins = find_partitions(points, variances, unit, pair)
             return Axes(points, variances, bins)
 
         return Space(columns, places, unit, keys, pair, start(find_axes))
 
-    return [find(part) for part in parts]
+    return {name: find(part) for name, part in zip(widths, parts, strict=True)}
 
 
 def _project(sets: Sequence[Features]) -> list[Array]:
@@ -144,8 +140,8 @@ def _project(sets: Sequence[Features]) -> list[Array]:
     line = np.random.default_rng(0).standard_normal(len(span)) / np.where(span > 0, np.ldexp(span, shift), np.inf)
 
     def project(rows: Features) -> Array:
-        own = np.ldexp(rows.astype(np.float64), shift) if shift.any() else rows
-        value: Array = (own * line).sum(axis=1)
+        scaled = np.ldexp(rows.astype(np.float64), shift) if shift.any() else rows
+        value: Array = (scaled * line).sum(axis=1)
         return value
 
     return [np.concatenate([project(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]) for rows in sets]
@@ -174,8 +170,8 @@ def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Value
     pair = len(sets[0]) + max(len(rows) for rows in sets[1:])  # a difference of two systems is as exact as their scores
     few = pair * width * min(pair, width) <= _FEW
     columns = np.empty((size, width), np.float64 if few else np.result_type(*dtypes))
-    for rows, own in zip(sets, places, strict=True):
-        columns[own] = rows
+    for rows, rows_of_set in zip(sets, places, strict=True):
+        columns[rows_of_set] = rows
     exponent = np.frexp(np.maximum(columns.max(axis=0), -columns.min(axis=0)))[1]
     if np.abs(exponent).max() >= _ORDINARY:  # squares would overflow, or vanish
         np.ldexp(columns, -exponent, out=columns)
@@ -260,7 +256,7 @@ class LeaveUnitOut:
         self._large: list[tuple[slice, Array]] = []  # rows, and K (strengths, width, width)
         if not strengths:
             return
-        metrics = np.stack([regularised_inverse(variances, own) / size for own in strengths])
+        metrics = np.stack([regularised_inverse(variances, strength) / size for strength in strengths])
         counts = np.bincount(unit)
         starts = np.cumsum(counts) - counts
         with single_threaded_blas():
@@ -269,20 +265,20 @@ class LeaveUnitOut:
                 step = at_once(_NUMBERS, int(count) * width)
                 blocks = [rows[low : low + step] for low in range(0, len(rows), step)]
                 products = ordered_map(lambda some: _own_products(points[some], metrics), blocks, cores())
-                own = np.concatenate(list(products), axis=1)
-                self._small.append((rows, np.linalg.inv((1.0 + 1e-9) * np.eye(int(count)) - own)))
+                products_of_units = np.concatenate(list(products), axis=1)
+                self._small.append((rows, np.linalg.inv((1.0 + 1e-9) * np.eye(int(count)) - products_of_units)))
             for large in np.flatnonzero(counts > width):
                 rows_of_unit = slice(int(starts[large]), int(starts[large] + counts[large]))
                 self._large.append((rows_of_unit, _inner_inverses(points[rows_of_unit], metrics)))
 
-    def correct(self, products: Values, place: int) -> Values:
+    def correct(self, products: Values, number: int) -> Values:
         """The corrected products, (columns, rows), for the strength at `place`."""
         corrected = np.empty_like(products)
         for rows, inverses in self._small:
-            _apply(inverses[place].astype(products.dtype), products, rows, corrected)
+            _apply(inverses[number].astype(products.dtype), products, rows, corrected)
         for unit, inner in self._large:
-            points, own = self._points[unit].astype(np.float64), products[:, unit]
-            corrected[:, unit] = own + ((own @ points) @ inner[place]) @ points.T
+            points, of_unit = self._points[unit].astype(np.float64), products[:, unit]
+            corrected[:, unit] = of_unit + ((of_unit @ points) @ inner[number]) @ points.T
         return corrected
 
 
@@ -294,11 +290,11 @@ def _apply(inverses: Values, products: Values, rows: Indices, out: Values) -> No
         return
     # One pass over all units is much faster than one product for each; slices are faster than indices.
     whole = rows.size == products.shape[1]
-    columns = [slice(place, None, count) if whole else rows[:, place] for place in range(count)]
+    columns = [slice(column, None, count) if whole else rows[:, column] for column in range(count)]
     for row in range(count):
         total = inverses[:, row, 0] * products[:, columns[0]]
-        for place in range(1, count):
-            total += inverses[:, row, place] * products[:, columns[place]]
+        for column in range(1, count):
+            total += inverses[:, row, column] * products[:, columns[column]]
         out[:, columns[row]] = total
 
 
@@ -307,7 +303,7 @@ def _own_products(points: Values, metrics: Array) -> Array:
     count = points.shape[1]
     factors = metrics.astype(points.dtype)
     if count <= _SMALL:  # fewer passes over the points
-        products = np.stack([(points[:, [place]] * points) @ factors.T for place in range(count)], axis=1)
+        products = np.stack([(points[:, [column]] * points) @ factors.T for column in range(count)], axis=1)
         return np.moveaxis(products, -1, 0).astype(np.float64)
     other = points.swapaxes(1, 2)
     return np.stack([(points * metric) @ other for metric in factors]).astype(np.float64)
@@ -317,7 +313,7 @@ def _inner_inverses(points: Values, metrics: Array) -> Array:
     """K, (strengths, width, width), of one unit whose rows are `points` (s, width)."""
     scatter = (points.T @ points).astype(np.float64)
     inverse = (1.0 + 1e-9) / np.maximum(metrics, np.finfo(float).tiny)
-    return np.stack([np.linalg.inv(np.diag(own) - scatter) for own in inverse])
+    return np.stack([np.linalg.inv(np.diag(inverse_of_metric) - scatter) for inverse_of_metric in inverse])
 
 
 PARTITIONS_OF_MANY = 4  # the same with many samples, which depend less on luck
@@ -329,7 +325,7 @@ _ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
 PARTITIONS = 8  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
 
 
-def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, seed: int) -> tuple[Indices, ...]:
+def find_partitions(points: Values, variances: Array, unit: Indices, pair: int) -> tuple[Indices, ...]:
     """The bin of each sample, (partitions, rows), in several partitions with few bins and several with many.
 
     Parameters
@@ -343,8 +339,8 @@ def find_partitions(points: Values, variances: Array, unit: Indices, pair: int, 
         How many distinct samples two sides have together. The bins follow it, not the number of systems.
     """
     leading = np.ascontiguousarray(points[:, : leading_axes(variances, float(variances.sum()))])
-    every = find_centres(leading, unit, pair, seed)
-    labels = list(ordered_map(lambda own: label_points(leading, own), every, cores()))
+    centres = find_centres(leading, unit, pair)
+    labels = list(ordered_map(lambda bins: label_points(leading, bins), centres, cores()))
     return tuple(np.stack(labels[low : low + PARTITIONS]) for low in range(0, len(labels), PARTITIONS))
 
 
@@ -354,18 +350,18 @@ def leading_axes(variances: Array, total: float) -> int:
     return min(int(np.searchsorted(share, _VARIANCE)) + 1, AXES)
 
 
-def find_centres(points: Values, unit: Indices, pair: int, seed: int, *, partitions: int = PARTITIONS) -> list[Values]:
+def find_centres(points: Values, unit: Indices, pair: int, *, partitions: int = PARTITIONS) -> list[Values]:
     """The centres of all partitions, those with few bins first, so many `partitions` with each number of bins."""
     # A few dozen samples per bin see broad shifts, twenty see narrow ones.
     sizes = min(round(math.sqrt(pair) / 2), _MOST_BINS // 2), min(pair // 20, _MOST_BINS)
     counts = sorted({max(2, count) for count in sizes})
-    tasks = [(place, count, times) for place, count in enumerate(counts) for times in range(partitions)]
+    tasks = [(count, [0, 1, size, times]) for size, count in enumerate(counts) for times in range(partitions)]
 
-    def task(one: tuple[int, int, int]) -> Values:
-        place, count, times = one
-        return _cluster(points, unit, count, np.random.default_rng([seed, 1, place, times]))
+    def cluster(task: tuple[int, list[int]]) -> Values:
+        count, seed = task
+        return _cluster(points, unit, count, np.random.default_rng(seed))
 
-    return list(ordered_map(task, tasks, cores()))
+    return list(ordered_map(cluster, tasks, cores()))
 
 
 def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Values:

@@ -34,30 +34,33 @@ def pair_points(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArr
     return x, y
 
 
-def pair_spaces(reference: Samples, model: Samples) -> tuple[NDArray[Any], NDArray[Any], dict[str, int]]:
+def pair_spaces(
+    reference: Samples, model: Samples, *, prompts: bool = True
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, int]]:
     """All columns that evidence looks at, of both sides, and how many each space has, by name.
 
     The first space, "", is that of the features, and of the prompts where both sides have the same: with them, what a
-    prompt decides about a text is no noise. Other spaces come after it, those that both sides have.
+    prompt decides about a text is no noise. Other spaces come after it, those that both sides have. Without `prompts`,
+    the texts alone are looked at.
     """
     sides = pair_points(reference, model)
-    known = [dict(side.spaces or {}) for side in (reference, model)]
-    if not shares_prompts(reference, model):
-        for spaces in known:
+    spaces_of = [dict(side.spaces or {}) for side in (reference, model)]
+    if not prompts or not shares_prompts(reference, model):
+        for spaces in spaces_of:
             spaces.pop("prompt", None)
             spaces.pop("prompts", None)
-    names = [name for name in known[0] if name in known[1] and _varies(known[0][name], known[1][name])]
+    names = [name for name in spaces_of[0] if name in spaces_of[1] and _varies(spaces_of[0][name], spaces_of[1][name])]
     widths = {"": sides[0].shape[1]}
     if not names:
         return *sides, widths
     if "prompt" in names:
-        widths[""] += known[0]["prompt"].shape[1]
+        widths[""] += spaces_of[0]["prompt"].shape[1]
     others = [name for name in names if name != "prompt"]
-    widths |= {name: known[0][name].shape[1] for name in others}
+    widths |= {name: spaces_of[0][name].shape[1] for name in others}
     order = ["prompt", *others] if "prompt" in names else others
     x, y = (
         np.concatenate([rows, *(spaces[name] for name in order)], axis=1, dtype=np.result_type(np.float32, rows.dtype))
-        for rows, spaces in zip(sides, known, strict=True)
+        for rows, spaces in zip(sides, spaces_of, strict=True)
     )
     return x, y, widths
 

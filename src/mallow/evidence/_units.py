@@ -52,19 +52,19 @@ class Units:
         return len(self.keys)
 
     def pair(self, system: int) -> Units:
-        """The reference and one system (1 is the first) alone; the units keep their numbers."""
+        """The reference and one system (1 is the first) alone. The units keep their numbers."""
         return Units((self.sets[0], self.sets[system]), self.keys)
 
-    def totals(self, place: int, values: Array) -> Array:
+    def totals(self, number: int, values: Array) -> Array:
         """The sum of `values` (samples, ...) of one set over the samples of each unit, (count, ...)."""
-        rows = len(self.sets[place])
-        member = sparse.csr_array((np.ones(rows), (self.sets[place], np.arange(rows))), shape=(self.count, rows))
+        rows = len(self.sets[number])
+        member = sparse.csr_array((np.ones(rows), (self.sets[number], np.arange(rows))), shape=(self.count, rows))
         sums: Array = member @ np.asarray(values, dtype=np.float64).reshape(rows, -1)
         return sums.reshape(self.count, *values.shape[1:])
 
-    def sizes(self, place: int) -> Indices:
+    def sizes(self, number: int) -> Indices:
         """How many samples of one set each unit has."""
-        counts: Indices = np.bincount(self.sets[place], minlength=self.count)
+        counts: Indices = np.bincount(self.sets[number], minlength=self.count)
         return counts
 
 
@@ -74,7 +74,7 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (),
     Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
     it (`Samples.unit_names`). Samples of a set that has neither are independent, except for copies: where a system was
     copied from the reference, a sample and its copy are one unit, and so are all copies where every sample of a set
-    occurs twice or more, equally often. Samples of few kinds are equal by nature; they remain units of their own.
+    occurs twice or more, equally often. Samples of few kinds are equal by nature. They remain units of their own.
     Without `copies`, samples are not linked with the reference by what they are.
 
     Examples
@@ -86,22 +86,24 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (),
     (4, (array([0, 1, 2]), array([1, 1, 0, 3])))
     """
     every = reference, *systems
-    names = [None if (given := own.unit_names) is None else hash_names(given) for own in every]
+    names = [None if (given := samples.unit_names) is None else hash_names(given) for samples in every]
 
     def contents() -> Sequence[Keys]:
-        return keys or content_keys([own.require_features() for own in every])
+        return keys or content_keys([samples.require_features() for samples in every])
 
-    def identify(place: int) -> Keys:
-        rows = every[place].require_features()
+    def identify(number: int) -> Keys:
+        rows = every[number].require_features()
         return unit_keys(rows if rows.ndim == 2 else rows[:, None])
 
-    return _unite([len(own) for own in every], names, contents, identify, copies=copies)
+    return _unite([len(samples) for samples in every], names, contents, identify, copies=copies)
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
     """The units of sets in shards, from one pass over them: the same as `find_units` finds for arrays."""
     rows, keys = [survey.keys["float64"] for survey in surveys], [survey.unit_keys for survey in surveys]
-    return _unite([len(own) for own in rows], [survey.ids for survey in surveys], lambda: rows, keys.__getitem__)
+    return _unite(
+        [len(keys_of_set) for keys_of_set in rows], [survey.ids for survey in surveys], lambda: rows, keys.__getitem__
+    )
 
 
 def describe_units(units: Units, reference: Samples, model: Samples) -> str:
@@ -134,8 +136,8 @@ def describe_units(units: Units, reference: Samples, model: Samples) -> str:
 def choose_units(units: Units, most: int) -> NDArray[np.bool_]:
     """Some whole units with at most `most` rows in all sets together, chosen by their keys: (count,)."""
     rows = np.zeros(units.count, np.int64)
-    for place in range(len(units.sets)):
-        rows += units.sizes(place)
+    for number in range(len(units.sets)):
+        rows += units.sizes(number)
     mixed = units.keys * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(32)
     order = np.argsort(mixed, kind="stable")
@@ -145,10 +147,10 @@ def choose_units(units: Units, most: int) -> NDArray[np.bool_]:
 
 
 def content_keys(sets: Sequence[Features]) -> list[Keys]:
-    """A number for each row of features that depends on its values alone; a few columns usually tell all rows apart."""
+    """A number for each row of features that depends on its values alone. A few columns usually tell all rows apart."""
     tables = [rows if rows.ndim == 2 else rows[:, None] for rows in sets]
     few = [row_keys(rows[:, :_FEW_COLUMNS]) for rows in tables]
-    if len(np.unique(np.concatenate(few))) == sum(len(own) for own in few):
+    if len(np.unique(np.concatenate(few))) == sum(len(values) for values in few):
         return few
     return [row_keys(rows) for rows in tables]
 
@@ -169,31 +171,31 @@ def _unite(
     sets, hashes = _number_rows(sizes, names)
     sets, merged = _merge_copies(names, contents, sets, copies=copies)
     count = max(int(units.max(initial=-1)) for units in sets) + 1
-    total, known = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
+    total, reached = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
     named = np.arange(len(hashes))
     named = named if merged is None else merged[named]
     told = hashes >= _PLACES  # the place of a row is no name: its unit has the key of its reference sample
     np.add.at(total, named[told], hashes[told])
-    known[named[told]] = True
-    for place, units in enumerate(sets):
-        new = ~known[units]
+    reached[named[told]] = True
+    for number, units in enumerate(sets):
+        new = ~reached[units]
         if new.any():
-            np.add.at(total, units[new], keys(place)[new])
-            known[units] = True
+            np.add.at(total, units[new], keys(number)[new])
+            reached[units] = True
     return Units(tuple(sets), total)
 
 
 def _number_rows(sizes: Sequence[int], names: Sequence[Keys | None]) -> tuple[list[Indices], Keys]:
     """The unit of each row, and the names of the units that have one, in the order in which they occur."""
-    with_names = [own for own in names if own is not None]
+    with_names = [hashes for hashes in names if hashes is not None]
     every = np.concatenate([np.empty(0, np.uint64), *with_names])
     _, first, group = np.unique(every, return_index=True, return_inverse=True)
     number = np.argsort(np.argsort(first))
-    parts = iter(np.split(number[group], np.cumsum([len(own) for own in with_names])))
+    parts = iter(np.split(number[group], np.cumsum([len(hashes) for hashes in with_names])))
     count, sets = len(first), []
-    for size, own in zip(sizes, names, strict=True):
-        sets.append(np.arange(count, count + size) if own is None else next(parts))
-        count += size if own is None else 0
+    for size, hashes in zip(sizes, names, strict=True):
+        sets.append(np.arange(count, count + size) if hashes is None else next(parts))
+        count += size if hashes is None else 0
     return sets, every[np.sort(first)]
 
 
@@ -206,20 +208,20 @@ def _merge_copies(
     The numbers are None if none has changed. Systems are not linked with each other, so that the
     units of one do not depend on those beside it.
     """
-    if all(own is not None for own in names):
+    if all(hashes is not None for hashes in names):
         return sets, None
     keys, places, links = contents(), [], []
-    for own, units, named in zip(keys, sets, names, strict=True):
-        _, first, group, times = np.unique(own, return_index=True, return_inverse=True, return_counts=True)
+    for keys_of_set, units, named in zip(keys, sets, names, strict=True):
+        _, first, group, times = np.unique(keys_of_set, return_index=True, return_inverse=True, return_counts=True)
         # Rows of few kinds repeat by nature, but hardly all of them equally often.
         repeated = named is None and len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max()
-        places.append(first if repeated else np.arange(len(own)))
+        places.append(first if repeated else np.arange(len(keys_of_set)))
         if repeated:
             links.append((units, units[first[group]]))
-    for place, units in enumerate(sets[1:], start=1):
-        if copies and names[place] is None:
-            both = np.concatenate([sets[0][places[0]], units[places[place]]])
-            rows, first = _find_copies(keys[0][places[0]], keys[place][places[place]])
+    for number, units in enumerate(sets[1:], start=1):
+        if copies and names[number] is None:
+            both = np.concatenate([sets[0][places[0]], units[places[number]]])
+            rows, first = _find_copies(keys[0][places[0]], keys[number][places[number]])
             links.append((both[rows], both[first]))
     first, second = np.concatenate([np.empty((2, 0), np.int64), *map(np.array, links)], axis=1)
     if not len(first):
@@ -239,7 +241,7 @@ def _find_copies(reference: Keys, model: Keys) -> tuple[Indices, Indices]:
     """
     _, first, group = np.unique(np.concatenate([reference, model]), return_index=True, return_inverse=True)
     of_reference, of_model = (
-        np.bincount(own, minlength=len(first)) for own in (group[: len(reference)], group[len(reference) :])
+        np.bincount(numbers, minlength=len(first)) for numbers in (group[: len(reference)], group[len(reference) :])
     )
     share = len(reference) / len(group)
     across = 2.0 * share * (1.0 - share)

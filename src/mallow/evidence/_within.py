@@ -4,6 +4,8 @@ Where both sides have several samples of a prompt, and these are independent giv
 can be exchanged one by one. For each prompt, Δ is the mean of the reference minus that of the model. Most statistics
 add up ‖Δ‖² over prompts, so that opposite changes do not cancel: regularised means, and Gaussian kernels of three
 widths. Others look at what changes alike: the mean of Δ, and how far answers to one prompt are from each other.
+
+`run_test` is the test of identity with this one beside it.
 """
 
 from __future__ import annotations
@@ -17,8 +19,20 @@ from mallow.engine import single_threaded_blas
 from mallow.estimate import row_keys
 from mallow.evidence._blocks import Values, at_once
 from mallow.evidence._exchange import Flags, generator_of_sides
-from mallow.evidence._space import Space, regularised_inverse
-from mallow.evidence._units import Indices
+from mallow.evidence._identity import (
+    MORE,
+    IdentityTest,
+    draw_until_clear,
+    p_value_of_each,
+    rows_of_pair,
+    run_identity_test,
+    share_as_large,
+    standardise,
+)
+from mallow.evidence._space import Space, find_spaces, regularised_inverse
+from mallow.evidence._systems import pair_spaces
+from mallow.evidence._units import Indices, Units, find_units
+from mallow.samples import Samples
 from mallow.theory import Array
 
 _FEWEST_UNITS = 5  # chosen: units with several samples of both sides, below which samples are not exchanged within them
@@ -29,6 +43,80 @@ _STRENGTHS = (0.01, 1.0)  # of the regularisation of means, in units of the mean
 _WIDTHS = (0.25, 0.5, 1.0)  # chosen: of kernels, times the median distance of two samples of a unit
 _NUMBERS = 1 << 22  # chosen: signs that are drawn at once
 _EFFORT = 1 << 33  # chosen: multiplications that permutations may take
+
+
+def run_test(
+    spaces: Mapping[str, Space], units: Units, system: int, *, permutations: int, seed: int, within: bool
+) -> IdentityTest:
+    """The test of identity for the reference and one system; `units` are of the two alone.
+
+    With `within`, a second test exchanges samples within units, where enough units have several of both sides.
+    """
+    test = run_identity_test(spaces, units, system, permutations=permutations, seed=seed)
+    exchanges = _find_within(spaces, units, system) if within else None
+    return test if exchanges is None else _add_within(test, exchanges, permutations, seed)
+
+
+@dataclass(frozen=True)
+class PromptTest:
+    """The test of two sets of answers to the same prompts.
+
+    Attributes
+    ----------
+    p_value : float
+    by_prompt : dict
+        The p-value of each prompt with several samples of both sides.
+    """
+
+    p_value: float
+    by_prompt: dict[str, float]
+
+
+def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed: int) -> PromptTest:
+    """The test of two sets of samples with features and prompts, and that of each prompt."""
+    prompts = tuple(reference.prompts or ())
+    reference, model = reference.without_ids(), model.without_ids()
+    *points, widths = pair_spaces(reference, model)
+    units = find_units(reference, model)
+    spaces = find_spaces(points, units, widths)
+    test = run_identity_test(spaces, units, 1, permutations=permutations, seed=seed)
+    within = _find_within(spaces, units, 1)
+    if within is None:
+        return PromptTest(test.p_value, {})
+    p_value = _add_within(test, within, permutations, seed).p_value
+    space = next(iter(spaces.values()))
+    sample = np.empty(len(space.columns), np.int64)  # of the reference, by row
+    sample[space.places[0]] = np.arange(len(space.places[0]))
+    rows, unit, is_reference = rows_of_pair(space, units, 1)
+    prompt_of = {
+        int(number): prompts[sample[row]] for row, number in zip(rows[is_reference], unit[is_reference], strict=True)
+    }
+    of_units = within.by_unit(permutations, np.random.default_rng([seed, 8]))
+    by_prompt = {
+        prompt_of[number]: share_as_large(standardise(np.cbrt(values)).sum(axis=1, keepdims=True))
+        for number, values in of_units.items()
+    }
+    return PromptTest(p_value, by_prompt)
+
+
+def _find_within(spaces: Mapping[str, Space], units: Units, system: int) -> Within | None:
+    """The samples that can be exchanged within units; None if too few units have several of both sides."""
+    within = Within(spaces, *rows_of_pair(next(iter(spaces.values())), units, system))
+    return within if len(within.units) >= _FEWEST_UNITS else None
+
+
+def _add_within(test: IdentityTest, within: Within, permutations: int, seed: int) -> IdentityTest:
+    """The test together with the one that exchanges samples within units."""
+    values = within.statistics(permutations, np.random.default_rng([seed, 7]))
+
+    def draw(count: int) -> Array:
+        return within.statistics(count, np.random.default_rng([seed, 7, count]))
+
+    p_value, drawn = draw_until_clear(within.names, values, draw, MORE)
+    deciding, count = (test.p_value, test.permutations) if test.p_value < p_value else (p_value, drawn)
+    tail = test.tail if test.p_value < p_value else p_value * (drawn + 1) < 1.5
+    alone = test.statistics | p_value_of_each(within.names, values)
+    return IdentityTest(min(1.0, 2.0 * deciding), count, test.exact, tail, alone, p_value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,31 +148,26 @@ class Within:
         self._groups: list[_Group] = []
         if not self.units.size:
             return
-        places = np.searchsorted(self.units, unit)
-        sides = [np.bincount(places[side], minlength=len(self.units)) for side in (is_reference, ~is_reference)]
-        starts = np.searchsorted(places, np.arange(len(self.units)))
+        number = np.searchsorted(self.units, unit)
+        sides = [np.bincount(number[side], minlength=len(self.units)) for side in (is_reference, ~is_reference)]
+        starts = np.searchsorted(number, np.arange(len(self.units)))
         with single_threaded_blas():
-            coordinates = {name: _Coordinates(space, rows, places) for name, space in spaces.items()}
-        self.names = [f"{title}: {name}" for title, own in _titled(coordinates) for name in own.names]
+            coordinates = {name: _Coordinates(space, rows, number) for name, space in spaces.items()}
+        self.names = [f"{title}: {name}" for title, space in _titled(coordinates) for name in space.names]
         alike = []
-        for title, own in _titled(coordinates):
-            for name, values in own.alike.items():
+        for title, space in _titled(coordinates):
+            for name, values in space.alike.items():
                 self.names.append(f"{title}, alike: {name}")
                 alike.append(values)
         self._alike = np.concatenate(alike, axis=1)
         self._ends = np.cumsum([values.shape[1] for values in alike]).tolist()
-        for n, m in sorted(set(zip(*(own.tolist() for own in sides), strict=True))):
+        for n, m in sorted(set(zip(*(counts.tolist() for counts in sides), strict=True))):
             members = np.flatnonzero((sides[0] == n) & (sides[1] == m))
             table = starts[members][:, None] + np.arange(n + m)
             weight = np.sqrt(n * m / (n + m))
             signs = np.where(is_reference[table], weight / n, -weight / m)
-            products = np.concatenate([own.products(table) for own in coordinates.values()])
+            products = np.concatenate([space.products(table) for space in coordinates.values()])
             self._groups.append(_Group(table, signs, products))
-
-    @property
-    def enough(self) -> bool:
-        """Whether enough units have several samples of both sides."""
-        return len(self.units) >= _FEWEST_UNITS
 
     def statistics(self, most: int, rng: np.random.Generator) -> Array:
         """The statistics as observed and of exchanges, (1 + exchanges, statistics), at most this many exchanges."""
@@ -102,26 +185,26 @@ class Within:
         sums = np.zeros((len(signs[0]), len(self.names) - len(self._ends)))
         alike = np.zeros((len(signs[0]), self._alike.shape[1]))
         with single_threaded_blas():
-            for group, own in zip(self._groups, signs, strict=True):
-                turned = own.transpose(1, 2, 0)  # (units, n + m, exchanges)
+            for group, of_group in zip(self._groups, signs, strict=True):
+                turned = of_group.transpose(1, 2, 0)  # (units, n + m, exchanges)
                 for number, products in enumerate(group.products):
                     sums[:, number] += np.einsum("usp,usp->p", products @ turned, turned)
-                alike += own.reshape(len(own), -1) @ self._alike[group.rows.ravel()]
+                alike += of_group.reshape(len(of_group), -1) @ self._alike[group.rows.ravel()]
         squares = [(part**2).sum(axis=1) for part in np.split(alike, self._ends[:-1], axis=1)]
         return _without_rounding(np.concatenate([sums, np.stack(squares, axis=1)], axis=1))
 
     def by_unit(self, exchanges: int, rng: np.random.Generator) -> dict[int, Array]:
         """The statistics of each unit alone, as observed and of exchanges, (1 + exchanges, statistics)."""
-        found = {}
+        by_first_row = {}
         with single_threaded_blas():
             for group in self._groups:
-                for place, rows in enumerate(group.rows):
-                    observed = group.observed[place][None]
+                for number, rows in enumerate(group.rows):
+                    observed, tables = group.observed[number][None], group.products[:, number]
                     signs = np.concatenate([observed[None], _exchange(observed, exchanges, rng)])[:, 0]
-                    values = np.stack([((signs @ own) * signs).sum(axis=1) for own in group.products[:, place]], axis=1)
-                    found[int(rows[0])] = _without_rounding(values)
-        order = sorted(found)
-        return {int(unit): found[row] for unit, row in zip(self.units, order, strict=True)}
+                    values = np.stack([((signs @ table) * signs).sum(axis=1) for table in tables], axis=1)
+                    by_first_row[int(rows[0])] = _without_rounding(values)
+        rows_in_order = sorted(by_first_row)
+        return {int(unit): by_first_row[row] for unit, row in zip(self.units, rows_in_order, strict=True)}
 
 
 def _without_rounding(statistics: Array) -> Array:
@@ -135,7 +218,7 @@ def _exchange(observed: Array, count: int, rng: np.random.Generator) -> Array:
 
 
 def _titled(coordinates: Mapping[str, _Coordinates]) -> list[tuple[str, _Coordinates]]:
-    return [(f"within units, {name}" if name else "within units", own) for name, own in coordinates.items()]
+    return [(f"within units, {name}" if name else "within units", space) for name, space in coordinates.items()]
 
 
 def _several(columns: Values, unit: Indices, is_reference: Flags) -> Flags:
@@ -177,7 +260,7 @@ class _Coordinates:
         self._lengths = lengths
         self._widths = _find_widths(self._columns, unit)
         self.names = [f"means, strength {strength:g}" for strength in _STRENGTHS]
-        self.names += [f"kernel, width {place} of {len(_WIDTHS)}" for place in range(1, len(_WIDTHS) + 1)]
+        self.names += [f"kernel, width {number} of {len(_WIDTHS)}" for number in range(1, len(_WIDTHS) + 1)]
         total = lengths.sum() / len(unit)
         spread = np.cbrt(lengths / max(total, 1e-300))[:, None]
         self.alike = {
@@ -209,7 +292,7 @@ def _find_widths(columns: Array, unit: Indices) -> Array:
     """Widths of kernels: multiples of the median distance of neighbouring samples of a unit; 1 if all are equal."""
     gaps = [columns[step:] - columns[:-step] for step in (1, 2, 3)]
     same = [unit[step:] == unit[:-step] for step in (1, 2, 3)]
-    distances = np.sqrt(np.concatenate([(gap[own] ** 2).sum(axis=1) for gap, own in zip(gaps, same, strict=True)]))
+    distances = np.sqrt(np.concatenate([(gap[kept] ** 2).sum(axis=1) for gap, kept in zip(gaps, same, strict=True)]))
     distances = distances[distances > 0]
     median = float(np.median(distances)) if distances.size else 1.0
     return median * np.array(_WIDTHS)

@@ -18,7 +18,9 @@ from mallow.embed import embed_all
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
 from mallow.evidence._blocks import Rows
-from mallow.evidence._learner import Learner, MemoryLearner, PassLearner, View
+from mallow.evidence._learner import Learner, View
+from mallow.evidence._memory_learner import MemoryLearner
+from mallow.evidence._pass_learner import PassLearner
 from mallow.evidence._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
@@ -79,7 +81,7 @@ class Witness:
             if not isinstance(values, tuple):
                 raise InputError(f"`{name}` must be a tuple; got {values!r}.")
         for strength in self.strengths:
-            positive("strengths", strength, why=" It keeps directions of little variance from deciding alone.")
+            positive("strengths", strength, why=" It keeps directions of little variance from deciding everything.")
         for view in self.views:
             if not callable(view):
                 raise InputError(f"`views` must be functions (reference, model, others) -> scores; got {view!r}.")
@@ -103,7 +105,7 @@ class Witness:
         return x, y
 
     def masses(self, prepared: tuple[Features, Features], rng: int | np.random.Generator | None) -> Masses:
-        """Learn once; all samples are independent."""
+        """Learn once. All samples are independent."""
         return self._learn(*prepared)
 
     def _learn(self, x: Features, y: Features, *, paired: bool = False) -> Masses:
@@ -126,7 +128,7 @@ def make_learner(
     Rows that are not in memory must be many (`are_many`). `widths` says how many columns each space has, by name; many
     samples need not tell them apart, since few columns then cost nothing.
     """
-    arrays = [own for own in sets if isinstance(own, np.ndarray)]
+    arrays = [rows for rows in sets if isinstance(rows, np.ndarray)]
     if are_many(witness, units) or len(arrays) < len(sets):
         return PassLearner(witness, sets, units)
     return MemoryLearner(witness, arrays, units, widths)

@@ -1,6 +1,8 @@
 """Reasons for a verdict: telltale signs of the model, where the gap is, and whether the model copies."""
 
+from mallow.explain._answers import compare_answers
 from mallow.explain._bins import bin_costs
+from mallow.explain._candidates import numbers_apart
 from mallow.explain._diagnosis import Diagnosis, diagnose, diagnose_embedded
 from mallow.explain._memorisation import Memorisation, NearCopy, memorisation
 from mallow.explain._reason import LEVEL, Example, Reason, Region, Telltale, image_grid, verdict_text

@@ -5,7 +5,7 @@ The mid-point summary is a sum of non-negative terms over the bins,
     ½ (r f(p/r) + r f(q/r))     with r = (p + q)/2,
 
 so each bin has its share of the gap. A bin with p > q is one that the model *misses* (type II error), a bin with q > p
-one that it *invents* (type I error); the two totals add up to the mid-point. The costs D_f(P‖R) and D_f(Q‖R) are not
+one that it *invents* (type I error). The two totals add up to the mid-point. The costs D_f(P‖R) and D_f(Q‖R) are not
 split separately: for every c, f(t) + c(t − 1) has the same divergence but other terms, and with the non-negative
 generator of KL these are larger for a bin that is invented than for one that is missed. In the sum of both costs c
 cancels in every bin.
@@ -55,11 +55,11 @@ def unit_p_values(partition: Partition, evidence: Evidence) -> Array:
     with the same bins. The number of reference samples in a bin that holds c samples is then hypergeometric: n of
     n + m samples are marked, c are drawn. The smaller tail is doubled, since the same counts decide whether a bin
     counts as missed or invented. No correction is needed for the clustering or for the number of bins in it. If the
-    sides do differ, the bins depend a little on that difference; the p-value of a bin in which they do not differ is
+    sides do differ, the bins depend a little on that difference. The p-value of a bin in which they do not differ is
     then the one for a fixed bin, a good approximation.
 
     Where samples belong together, units are exchanged instead of samples. A unit that has equally many samples of both
-    sides may have its sides swapped; a single sample whose unit has no other may be of either side. The number of
+    sides may have its sides swapped. A single sample whose unit has no other may be of either side. The number of
     reference samples in a bin is then a sum of independent numbers whose distributions are known, and the p-value is
     exact. Where there are other units, such as several samples for a prompt on one side only, the difference of
     proportions is compared with its cluster-robust error.
@@ -143,7 +143,7 @@ def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) ->
     """The costs and p-values of all bins; `evidence` has the units of the samples."""
     partition = masses.partition
     if partition is None:  # for the type checker: Quantize always returns one
-        raise InputError("`measure` must keep the bin of every sample; its masses have no partition.")
+        raise InputError("`measure` must keep the bin of every sample, but its masses have no partition.")
     costs = bin_costs(masses, divergence)
     if not np.isfinite(costs).all():
         raise InputError(

@@ -209,9 +209,9 @@ def prompt_candidate(reference: Samples, model: Samples) -> list[Candidate]:
         return []
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        own, other = numbers_apart(model, reference)
+        model_numbers, other = numbers_apart(model, reference)
         place = "farther from" if model < reference else "nearer to"
-        text = f"{place} their prompts (mean cosine {own}, reference {other})"
+        text = f"{place} their prompts (mean cosine {model_numbers}, reference {other})"
         return text, {"model": model, "reference": reference}
 
     return [Candidate("region", np.concatenate([side[:, 0] for side in spaces if side is not None]), phrase)]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
 from mallow._files import make_folder
@@ -24,18 +23,28 @@ from mallow.evidence import (
     Measure,
     Signature,
     describe_units,
+    find_measure,
     generator_for,
     hold_out,
     make_signature,
     pair_points,
 )
-from mallow.explain._bins import BinTable, small_bin_caveats, tabulate_bins
-from mallow.explain._reason import LEVEL, Example, Reason, Region, Telltale, image_grid, verdict_text
+from mallow.explain._bins import small_bin_caveats, tabulate_bins
+from mallow.explain._reason import (
+    OffTopic,
+    Reason,
+    Region,
+    Telltale,
+    image_grid,
+    in_one_line,
+    verdict_text,
+)
 from mallow.explain._reasons import find_reasons
-from mallow.explain._words import terms_of_groups
-from mallow.results import Estimate, Result, TableData, draw, p_text
+from mallow.explain._regions import Sides, describe_regions
+from mallow.explain._telltales import find_off_topic, find_telltales
+from mallow.results import Estimate, Result, TableData, draw, p_text, render
 from mallow.samples import Samples
-from mallow.theory import Array, extrapolated
+from mallow.theory import extrapolated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +52,7 @@ if TYPE_CHECKING:
 
 _TELLTALES_SHOWN = 3  # of each side in print; chosen
 _TERMS_IN_LABEL = 3  # chosen: labels of a picture stay short
-_TELLTALES = 10  # samples of each side that are kept; chosen
-Sides = tuple[Samples, Samples]  # the reference and the model
+_CELL = 40  # characters of a prompt or text in a table; chosen: two of them fit a line of a terminal
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +88,9 @@ class Diagnosis(Result):
     unmatched : tuple of Telltale
         The reference samples with the highest held-out scores, the highest first: those that look least like anything
         that the model produces.
+    off_topic : tuple of OffTopic
+        The model's texts that are farthest from their own prompts, compared with the reference's texts for the same
+        prompts. The farthest first. Empty where evidence does not look at prompts, or shows no gap.
     """
 
     KIND: ClassVar[str] = "diagnosis"
@@ -97,6 +108,7 @@ class Diagnosis(Result):
     reasons: tuple[Reason, ...] = ()
     giveaways: tuple[Telltale, ...] = ()
     unmatched: tuple[Telltale, ...] = ()
+    off_topic: tuple[OffTopic, ...] = ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -119,19 +131,21 @@ class Diagnosis(Result):
         return f"Diagnosis({', '.join(parts)}, bins={self.bins}, n={self.n})"
 
     def __str__(self) -> str:
-        reasons = [(f"{100 * reason.values['explained']:3.0f} %", reason.text) for reason in self.reasons]
+        reasons = [(f"{100 * reason.values['explained']:3.0f}%", reason.text) for reason in self.reasons]
         giveaways, unmatched = (
             [(f"{telltale.score:+.2f}", str(telltale)) for telltale in some]
             for some in (self.giveaways, self.unmatched)
         )
         blocks = [
             self._verdict(()),
-            _list_lines("What gives it away, and the share of the evidence that each point accounts for", reasons),
-            _list_lines("Model samples that give it away: the lowest held-out scores", giveaways[:_TELLTALES_SHOWN]),
+            _list_lines("Telltale signs, and the share of the evidence that each accounts for", reasons),
+            _list_lines("Most telling model samples: the lowest held-out scores", giveaways[:_TELLTALES_SHOWN]),
             _list_lines(
                 "Reference samples that the model hardly produces: the highest held-out scores",
                 unmatched[:_TELLTALES_SHOWN],
             ),
+            self.off_topic_table()
+            and f"Off topic: farther from their prompts than the reference's texts\n{self.off_topic_table()}",
             self._gap_line(),
         ]
         for title, regions in (("MISSED by the model", self.missed), ("INVENTED by the model", self.invented)):
@@ -139,6 +153,21 @@ class Diagnosis(Result):
             blocks += [f"{number}. {region}" for number, region in enumerate(regions, start=1)]
         blocks += [f"caveat: {line}" for line in self.caveat_lines()]
         return "\n\n".join(filter(None, blocks))
+
+    def off_topic_table(self, form: str = "text", *, width: int | None = None) -> str:
+        """The texts that are off topic beside their prompts, as a table; "" where there are none."""
+        if not self.off_topic:
+            return ""
+        rows = [
+            [
+                in_one_line(answer.prompt, _CELL),
+                in_one_line(answer.text or "", _CELL),
+                f"{answer.cosine:.2f}",
+                f"{answer.reference:.2f}",
+            ]
+            for answer in self.off_topic[: _TELLTALES_SHOWN if form == "text" else None]
+        ]
+        return render(form, TableData(["prompt", "text", "cosine", "reference"], rows, left=(0, 1)), width=width)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the share of the whole gap that each region has, labelled by its typical terms; returns the axes.
@@ -157,7 +186,7 @@ class Diagnosis(Result):
             )
         ax.set_yticks(range(len(self.regions)), [_label(region) for region in self.regions])
         ax.invert_yaxis()  # the first region on top
-        ax.set_xlabel("share of the gap (pale: not significant at the 5 % level)", loc="right")
+        ax.set_xlabel("share of the gap (pale: not significant at the 5% level)", loc="right")
         ax.spines[["top", "right"]].set_visible(False)
         if self.regions:
             draw.legend(ax, above=True)
@@ -227,7 +256,7 @@ def diagnose(
     *,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     regions: int = 5,
     examples: int = 3,
     rng: int | np.random.Generator | None = 0,
@@ -251,8 +280,8 @@ def diagnose(
         Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     measure : Measure
         Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score: a
-        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept;
-        the gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
+        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept.
+        The gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
         small defect in many samples, use more bins.
     regions : int
         The largest number of regions of each kind to return.
@@ -276,6 +305,7 @@ def diagnose(
     >>> first.significant, first.share > 0.5, all(example.place < 200 for example in first.model_examples)
     (True, True, True)
     """
+    measure = find_measure(measure)
     whole("regions", regions, least=1)
     whole("examples", examples, least=0)
     seed = seed_from(rng)
@@ -316,7 +346,7 @@ def diagnose_embedded(
     masses = quantize.masses(prepared, generator_for(seed, "clustering").spawn(1)[0])
     table = tabulate_bins(masses, measure.divergence, evidence)
     points = _points_near_centres(quantize, prepared, x, y)
-    largest = _describe_regions(table, regions, sides, points, examples, evidence)
+    largest = describe_regions(table, regions, sides, points, examples, evidence)
     units = describe_units(evidence.units, *sides)
     return Diagnosis(
         missed=tuple(region for region in largest if region.side == "missed"),
@@ -344,8 +374,9 @@ def diagnose_embedded(
         p_value=evidence.test.p_value,
         certified=evidence.certify(measure.divergence, measure.area_scale).estimates,
         reasons=find_reasons(reference, model, evidence),
-        giveaways=_find_telltales(model, evidence.model_scores, -1, evidence),
-        unmatched=_find_telltales(reference, evidence.reference_scores, 1, evidence),
+        giveaways=find_telltales(model, evidence.model_scores, -1, evidence),
+        unmatched=find_telltales(reference, evidence.reference_scores, 1, evidence),
+        off_topic=find_off_topic(reference, model, evidence),
     )
 
 
@@ -354,7 +385,8 @@ def _check_estimator(measure: Measure) -> Quantize:
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
         raise InputError(
-            f"`measure` must have bins to tell regions apart; its estimator is {estimator!r}. Use Measure(Quantize())."
+            f"`measure` must have bins to tell regions apart, but its estimator is {estimator!r}. Use "
+            "Measure(Quantize())."
         )
     if estimator.smoothing is extrapolated:
         raise InputError(
@@ -390,101 +422,3 @@ def _embedder_caveats(sides: Sides) -> list[Caveat]:
         for name, samples in zip(("reference", "model"), sides, strict=True)
         for caveat in samples.caveats
     ]
-
-
-def _find_telltales(samples: Samples, scores: Array, sign: int, evidence: Evidence) -> tuple[Telltale, ...]:
-    """The samples with the largest scores of a sign, the clearest first, equal texts only once; none without a gap."""
-    if evidence.test.p_value >= LEVEL:
-        return ()
-    order = np.argsort(-sign * scores, kind="stable")
-    clear = order[sign * scores[order] > 0]
-    telltales = []
-    for rank, row in enumerate(_distinct_places(samples, clear, _TELLTALES), start=1):
-        telltales.append(Telltale(**vars(_example(samples, row)), score=float(scores[row]), rank=rank))
-    return tuple(telltales)
-
-
-def _distinct_places(samples: Samples, rows: NDArray[np.intp], count: int) -> list[int]:
-    """At most `count` of the rows, the first ones, without those whose text occurred before."""
-    chosen: list[int] = []
-    shown: set[str] = set()
-    for row in rows.tolist():
-        if len(chosen) == count:
-            break
-        text = None if samples.texts is None else samples.texts[row]
-        if text is None or text not in shown:
-            shown.add(text or "")
-            chosen.append(row)
-    return chosen
-
-
-def _example(samples: Samples, row: int) -> Example:
-    text = None if samples.texts is None else samples.texts[row]
-    files = samples.images if samples.audio is None else samples.audio
-    path = None if files is None else str(files[row])
-    return Example(row, samples.ids[row] if samples.ids else None, text, path)
-
-
-def _describe_regions(
-    table: BinTable, count: int, sides: Sides, points: tuple[Features, Features], examples: int, evidence: Evidence
-) -> list[Region]:
-    """The regions with the largest costs of each side."""
-    partition, gap, chosen = table.partition, table.gap, table.largest(count)
-    n, m = len(partition.p_labels), len(partition.q_labels)
-    labels = (partition.p_labels, partition.q_labels)
-    members = [[np.flatnonzero(part == number) for part in labels] for _, number in chosen]
-    contents = _describe_texts([0 if side == "missed" else 1 for side, _ in chosen], members, sides)
-    regions = []
-    for (side, number), places, (terms, lengths) in zip(chosen, members, contents, strict=True):
-        shown = [
-            _nearest_examples(samples, part[inside], inside, partition.centres[number], examples)
-            for samples, part, inside in zip(sides, points, places, strict=True)
-        ]
-        in_reference, in_model = (len(inside) for inside in places)
-        in_bin = in_reference + in_model
-        scores = evidence.reference_scores[places[0]] if side == "missed" else evidence.model_scores[places[1]]
-        regions.append(
-            Region(
-                side=side,
-                bin=number,
-                share=float(table.costs[number] / gap[side]),
-                reference=in_reference,
-                model=in_model,
-                expected=(n * in_bin / (n + m), m * in_bin / (n + m)),
-                p_value=float(table.p_values[number]),
-                adjusted=float(table.adjusted[number]),
-                reference_examples=shown[0],
-                model_examples=shown[1],
-                terms=terms,
-                lengths=lengths,
-                score=float(scores.mean()),
-            )
-        )
-    return regions
-
-
-def _nearest_examples(
-    samples: Samples, rows: Features, places: NDArray[np.intp], centre: NDArray[Any], count: int
-) -> tuple[Example, ...]:
-    """The samples at `places`, whose points are `rows`, that are nearest to the centre; equal texts only once."""
-    distance = ((rows.astype(np.float64) - centre) ** 2).sum(axis=1)
-    nearest = places[np.argsort(distance, kind="stable")]
-    return tuple(_example(samples, row) for row in _distinct_places(samples, nearest, count))
-
-
-def _describe_texts(
-    excess: list[int], members: list[list[NDArray[np.intp]]], sides: Sides
-) -> list[tuple[tuple[str, ...], dict[str, float]]]:
-    """The typical terms and the lengths of the texts of the side in excess, for each region; empty without texts."""
-    if sides[0].kind != "text":
-        return [((), {}) for _ in excess]
-    texts = [samples.require_texts() for samples in sides]
-    lengths = [np.array([len(text.split()) for text in part]) for part in texts]
-    groups, medians = [], []
-    for side, places in zip(excess, members, strict=True):
-        inside = places[side]
-        groups.append([texts[side][row] for row in inside])
-        elsewhere = np.concatenate([np.delete(lengths[side], inside), lengths[1 - side]])
-        medians.append({"region": float(np.median(lengths[side][inside])), "elsewhere": float(np.median(elsewhere))})
-    terms = terms_of_groups(groups, [*texts[0], *texts[1]])
-    return list(zip(terms, medians, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -95,16 +95,16 @@ class Memorisation(Result):
     exact : bool
         Whether all units could be exchanged in both tests.
     share : Estimate
-        The share of near copies among the model's samples, less what fresh samples show by chance, with a 95 %
-        interval. Copies that were edited so much that 1 % of the fresh samples are as near are not among them.
+        The share of near copies among the model's samples, less what fresh samples show by chance, with a 95%
+        interval. Copies that were edited so much that 1% of the fresh samples are as near are not among them.
     drawn : Estimate
         The share of the model's samples that lie at training data beyond chance, however far they were edited: what the
-        first entry of `nearest` has beyond the second, as a share of what it could have, with a 95 % interval. Less
+        first entry of `nearest` has beyond the second, as a share of what it could have, with a 95% interval. Less
         precise than `share`.
     near : tuple of float
         The shares of the reference and of the model that are as near to training data as `threshold`.
     threshold : float
-        The ratio up to which a sample is listed: at most 1 % of the reference are as near.
+        The ratio up to which a sample is listed: at most 1% of the reference are as near.
     nearest : tuple of float
         The share of the model's samples whose nearest neighbour, among training data and reference, is a training
         sample; and what it would be by chance.
@@ -145,11 +145,11 @@ class Memorisation(Result):
 
     def __str__(self) -> str:
         lines = [self.verdict, "", self.table(), "", *self.copy_lines()]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     @property
     def copying(self) -> bool:
-        """Whether copying was found, at the 5 % level."""
+        """Whether copying was found, at the 5% level."""
         return self.p_value < LEVEL
 
     @property
@@ -159,7 +159,7 @@ class Memorisation(Result):
         if self.copying:
             return (
                 f"The model copies training data ({p_text(self.p_value)}): {_percent(self.share.value)} of its "
-                f"samples are near copies beyond what fresh data show (95 % interval: {_percent(low)} to "
+                f"samples are near copies beyond what fresh data show (95% interval: {_percent(low)} to "
                 f"{_percent(high)}), and about {_percent(self.drawn.value)} ({_percent(self.drawn.low)} to "
                 f"{_percent(self.drawn.high)}) lie at training data beyond chance, edited or not."
             )
@@ -171,8 +171,8 @@ class Memorisation(Result):
             )
         return (
             f"No copying was found ({p_text(self.p_value)}): the model's samples are about as near to the training "
-            f"data as fresh data are. At most {at_most(100 * high, 1)} % of them are nearer than 99 % of fresh data "
-            "beyond chance (95 % confidence)."
+            f"data as fresh data are. At most {at_most(100 * high, 1)}% of them are nearer than 99% of fresh data "
+            "beyond chance (95% confidence)."
         )
 
     def copy_lines(self, count: int = _SHOWN) -> list[str]:
@@ -215,11 +215,7 @@ class Memorisation(Result):
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without the list of near copies."""
-        estimates = {"share": self.share, "drawn": self.drawn}
-        shares = {
-            name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-            for name, estimate in estimates.items()
-        }
+        shares = {"share": asdict(self.share), "drawn": asdict(self.drawn)}
         return {**super().brief(), **shares, "listed": len(self.copies), "n": list(self.n)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -240,7 +236,7 @@ class Memorisation(Result):
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"
 
 
 def memorisation(
@@ -256,8 +252,8 @@ def memorisation(
 
     The reference shows how near fresh data come to training data without copying. Two tests exchange units, so that
     they need no model of the data. The first, which decides, exchanges training data with the reference: each of the
-    model's samples has its nearest neighbour in the one or in the other, and the closest of them count several times;
-    it is valid whatever the model is. The second exchanges the model's samples with the reference: which are very near
+    model's samples has its nearest neighbour in the one or in the other, and the closest of them count several times.
+    It is valid whatever the model is. The second exchanges the model's samples with the reference: which are very near
     to training data? (Meehan, Chaudhuri and Dasgupta 2020 compare the same distances by a rank test.) Both see copies
     and light edits, as far as the embedder does; neither sees a model that has learned a region by heart without coming
     near to single samples.
@@ -351,7 +347,7 @@ def _points(name: str, samples: Samples) -> Array:
 
 
 def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Array:
-    """The log density of the model's samples at each of the pool; the kernel's width ignores who wrote which."""
+    """The log density of the model's samples at each of the pool. The kernel's width ignores who wrote which."""
     units = (unit_of[1], unit_of[0])
     nearest = find_neighbours(pool, y, 0, units=units).distance
     width = _BANDWIDTH * float(np.median(nearest[np.isfinite(nearest)]))
@@ -359,7 +355,7 @@ def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Arr
 
 
 def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
-    """A ratio that at most 1 % of the reference reach (one sample, where there are fewer than 100), and both shares."""
+    """A ratio that at most 1% of the reference reach (one sample, where there are fewer than 100), and both shares."""
     ordered = np.sort(at_x)
     threshold = float(ordered[max(0, int(_LISTED * len(at_x)) - 1)])
     if float((at_x <= threshold).mean()) > max(_LISTED, 1.0 / len(at_x)):  # ties, such as the same text many times
@@ -368,7 +364,7 @@ def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
 
 
 def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
-    """The model's share minus the reference's, with Newcombe's 95 % interval; every unit counts once."""
+    """The model's share minus the reference's, with Newcombe's 95% interval; every unit counts once."""
     (low_x, high_x), (low_y, high_y) = (_wilson(share, count) for share, count in zip(near, units, strict=True))
     value = near[1] - near[0]
     low = value - math.hypot(near[1] - low_y, high_x - near[0])
@@ -377,7 +373,7 @@ def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
 
 
 def _drawn(nearest: Indices, train: int, size: int) -> Estimate:
-    """The share of samples that have their nearest in the training data beyond chance, with a 95 % interval.
+    """The share of samples that have their nearest in the training data beyond chance, with a 95% interval.
 
     The error is that of exchanging training data and reference, in which samples with the same neighbour go together.
     """
@@ -389,7 +385,7 @@ def _drawn(nearest: Indices, train: int, size: int) -> Estimate:
 
 
 def _wilson(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
+    """Wilson's 95% interval of a share."""
     square = NORMAL**2 / count
     middle = (share + square / 2.0) / (1.0 + square)
     reach = NORMAL * math.sqrt(share * (1.0 - share) / count + square / (4.0 * count)) / (1.0 + square)

@@ -69,7 +69,7 @@ def find_neighbours(
 
 
 def closest_shares(ratio: Array, shares: tuple[float, ...]) -> Array:
-    """Whether each sample is one of the closest 1 %, 2 %, …: 1 or 0, (n, shares)."""
+    """Whether each sample is one of the closest 1%, 2%, …: 1 or 0, (n, shares)."""
     ordered = np.sort(ratio)
     cuts = [ordered[min(len(ratio), max(1, round(share * len(ratio)))) - 1] for share in shares]
     flags: Array = (ratio[:, None] <= np.array(cuts)).astype(np.float64)

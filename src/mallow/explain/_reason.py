@@ -16,6 +16,7 @@ import numpy as np
 from mallow._checks import whole
 from mallow._files import atomic_file
 from mallow._optional import optional
+from mallow._visible import visible
 from mallow.embed import Preprocess
 from mallow.errors import InputError
 from mallow.results import at_most, p_text
@@ -39,7 +40,7 @@ class Reason:
     kind : "words", "length", "trait" or "region"
         "region" is about where the samples lie among all features.
     text : str
-        A phrase about the model's samples, for "What gives it away: …": no capital, no full stop.
+        A phrase about the model's samples, for "Telltale signs: …": no capital, no full stop.
     p_value : float
         That it does not differ, or does not go with the held-out score; valid for shared prompts and for several
         samples per prompt.
@@ -62,12 +63,12 @@ class Reason:
 def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Sequence[Reason] = ()) -> str:
     """Whether there is a gap, how large it is at least, and, where it is real, the first of its reasons.
 
-    `p_value` is that of the test of identity, `most` what MAUVE is at most with 95 % confidence.
+    `p_value` is that of the test of identity, `most` what MAUVE is at most with 95% confidence.
 
     Examples
     --------
     >>> verdict_text(1e-9, 0.2379, (1000, 1000))
-    'The gap is real: with 95 % confidence MAUVE is at most 0.2379 (p < 1e-5).'
+    'The gap is real: with 95% confidence MAUVE is at most 0.2379 (p < 1e-5).'
     >>> verdict_text(0.31, 1.0, (1000, 500))
     'No gap was shown with this embedder and this many samples (1,000 and 500; p = 0.31).'
     """
@@ -75,12 +76,18 @@ def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Seque
     if p_value >= LEVEL:  # then no limit is below 1: `Evidence.certify`
         return f"No gap was shown with this embedder and this many samples ({n[0]:,} and {n[1]:,}; {p})."
     if float(limit) == 1.0:
-        text = f"The gap is real ({p}), but too small to be measured with so few samples."
+        text = f"The gap is real ({p}), but too small to be measured with this few samples."
     else:
-        text = f"The gap is real: with 95 % confidence MAUVE is at most {limit} ({p})."
+        text = f"The gap is real: with 95% confidence MAUVE is at most {limit} ({p})."
     if reasons:
-        text += f" What gives it away: {'; '.join(reason.text for reason in reasons[:_REASONS])}."
+        text += f" Telltale signs: {'; '.join(reason.text for reason in reasons[:_REASONS])}."
     return text
+
+
+def in_one_line(text: str, length: int = _TEXT_LENGTH) -> str:
+    """The beginning of a text in one line, with control characters written out."""
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= length else line[: length - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,7 @@ class Example:
         """The sample in one line, without control characters."""
         if self.text is None:
             return self.path or f"sample {self.place}" + (f" ({self.id})" if self.id else "")
-        line = "".join(letter if letter.isprintable() else "�" for letter in " ".join(self.text.split()))
-        return line if len(line) <= _TEXT_LENGTH else line[: _TEXT_LENGTH - 1] + "…"
+        return in_one_line(self.text)
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,24 @@ class Telltale(Example):
 
 
 @dataclass(frozen=True)
+class OffTopic(Example):
+    """A text of the model that is farther from its prompt than the reference's texts for the same prompt.
+
+    Attributes
+    ----------
+    prompt : str
+    cosine : float
+        Of the features of the text with the features of its prompt.
+    reference : float
+        The mean cosine of the reference's texts for this prompt.
+    """
+
+    prompt: str = ""
+    cosine: float = 0.0
+    reference: float = 0.0
+
+
+@dataclass(frozen=True)
 class Region:
     """A bin in which one side has more samples than the other.
 
@@ -138,7 +162,7 @@ class Region:
     bin : int
         Its number in the partition.
     share : float
-        Its share of what the model misses or invents; the shares of all bins of a side sum to 1.
+        Its share of what the model misses or invents. The shares of all bins of a side sum to 1.
     reference, model : int
         The number of samples of each side in the bin.
     expected : tuple of float
@@ -176,7 +200,7 @@ class Region:
 
     @property
     def significant(self) -> bool:
-        """Whether the proportions differ at the 5 % level, after correction for all bins."""
+        """Whether the proportions differ at the 5% level, after correction for all bins."""
         return self.adjusted < LEVEL
 
     def __str__(self) -> str:
@@ -216,7 +240,9 @@ def image_grid(region: Region, path: str | os.PathLike[str], *, size: int = 128)
     sides = (region.reference_examples, region.model_examples)
     rows = [[example.path for example in examples if example.path] for examples in sides]
     if not any(rows):
-        raise InputError("`region` must have examples that are images; it has none. Diagnose images, with examples=3.")
+        raise InputError(
+            "`region` must have examples that are images, but it has none. Diagnose images, with examples=3."
+        )
     pillow, ops, draw = (optional(f"PIL.{name}", extra="images") for name in ("Image", "ImageOps", "ImageDraw"))
     decode = Preprocess(size=None, scale=(0, 255), layout="hwc")
     width = max(size * max(map(len, rows)), _LEAST_SHEET_WIDTH)

@@ -11,6 +11,7 @@ from mallow.engine import settle, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features
 from mallow.evidence import Evidence, holm
+from mallow.explain._answers import answers_candidate
 from mallow.explain._candidates import (
     Candidate,
     column_candidates,
@@ -40,7 +41,8 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the
     traits that `find_confounds` looks at, and how near texts are to their prompts. For images: size, brightness,
     contrast, colour and detail of 250 of each side. For features: columns with other means or spreads. For all: the
-    distance from the centre of the features.
+    distance from the centre of the features and, where both sides have several samples of a prompt, how alike these
+    are.
 
     A trait is a reason if it passes two tests over units, so that shared prompts and several samples per prompt are
     allowed for: its mean differs between model and reference; and among samples of the same side, those that have more
@@ -64,7 +66,7 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     Returns
     -------
     tuple of Reason
-        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5 % level,
+        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5% level,
         where nothing was learned (all held-out scores are 0), or where nothing is significant.
     """
     _check_sizes(reference, model, evidence)
@@ -85,8 +87,8 @@ def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None
     ):
         if len(samples) != len(scores):
             raise InputError(
-                f"`evidence` must be about these samples; it has {len(scores)} scores for the {len(samples)} samples "
-                f"of `{name}`. Gather it again."
+                f"`evidence` must be about these samples, but it has {len(scores)} scores for the {len(samples)} "
+                f"samples of `{name}`. Gather it again."
             )
 
 
@@ -98,19 +100,20 @@ def _judge_differences(reference: Samples, model: Samples, tests: UnitTests, evi
     features = standardise(*(as_features("features", side.require_features()) for side in (reference, model)))
     distance = distance_candidate(features)
     level = LEVEL / (_TESTS * _FAMILIES)
+    shared = [distance, *answers_candidate(reference, model, evidence)]
     if reference.kind == "text":
         texts = [*reference.require_texts(), *model.require_texts()]
         tokens = split_texts(texts)
         styles = style_candidates(texts, tokens, tests.n)
-        traits = [distance, *prompt_candidate(reference, model), *styles]
+        traits = [*shared, *prompt_candidate(reference, model), *styles]
         return [*judge_traits(tests, traits), *word_candidates(tokens, tests, level)]
     if reference.kind == "image":
-        return [*judge_traits(tests, [distance]), *_judge_images(reference, model, tests, evidence)]
-    return [*judge_traits(tests, [distance]), *column_candidates(features, tests, level)]
+        return [*judge_traits(tests, shared), *_judge_images(reference, model, tests, evidence)]
+    return [*judge_traits(tests, shared), *column_candidates(features, tests, level)]
 
 
 def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence: Evidence) -> list[Candidate]:
-    """Traits of the first images in the order of their units; all other images get the average trait."""
+    """Traits of the first images in the order of their units. All other images get the average trait."""
     n = tests.n
     of_p, of_q = (np.sort(unit_sums.indices[:_IMAGES]) for unit_sums in tests.sums)
     some = replace(
@@ -155,7 +158,7 @@ def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidat
 
 
 def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[Reason, ...]:
-    """The candidates that account for most of the score; each explains what those before it left unexplained."""
+    """The candidates that account for most of the score. Each explains what those before it left unexplained."""
     if not candidates:
         return ()
     columns = np.stack([candidate.trait for candidate in candidates], axis=1)

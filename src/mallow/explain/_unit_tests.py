@@ -108,7 +108,7 @@ class UnitTests:
 
         The variance is the sum of squares of what each unit adds, with traits around their common mean: that of all
         exchanges of sides within units. For a rare trait that only samples of one side have, where units have one side
-        only, this would be too small; there it is at least what it would be if the sides did not differ.
+        only, this would be too small. There it is at least what it would be if the sides did not differ.
         """
         n, m = self.n, self.m
         if strata is None:

@@ -116,7 +116,7 @@ def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> li
     A group is compared with the rest of `every`, which contains it. For each n-gram the odds that a text contains it
     are compared between inside and outside: the log odds ratio divided by its standard error, with a prior worth ten
     texts at the rate of all texts together (Monroe, Colaresi and Quinn, Fightin' Words, 2008, counting texts instead
-    of words). Because texts are counted, a text that repeats itself counts once; the prior holds down rare n-grams, and
+    of words). Because texts are counted, a text that repeats itself counts once. The prior holds down rare n-grams, and
     the standard error common ones. An n-gram is shown if at least three texts contain it, if it is more than three
     standard errors above 0, and if it shares no word with a clearer one. Case and punctuation are ignored:
     `mallow.models.words`.
@@ -269,12 +269,12 @@ def _term_phrase(terms: Sequence[str], shares: Array, model: float, reference: f
     amount = "more" if model > reference else "less"
     quoted = [f"“{term}”" for term in terms]
     subject = "in" if len(terms) == 1 else f"{quoted[0]} in"
-    text = f"{join_names(quoted)} {amount} often ({subject} {share} % of the texts, reference {share_reference} %)"
+    text = f"{join_names(quoted)} {amount} often ({subject} {share}% of the texts, reference {share_reference}%)"
     return text, values
 
 
 def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[Candidate]:
-    """Everything about the way of writing that may be a reason; the first n texts are those of the reference."""
+    """Everything about the way of writing that may be a reason. The first n texts are those of the reference."""
     words = tokens.only_words
     length = words.per_text()
     size = np.log1p(length)
@@ -283,8 +283,8 @@ def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[C
     some = np.maximum(length, 1.0)
     first = max(_SHORTEST, math.floor(np.quantile(length, 0.1)))
     different = words.different(first) / np.maximum(np.minimum(length, first), 1.0)
-    yield _rate(different, "different words", f" % of the first {first} words", " %")
-    yield _rate(_repeated(words), "repeated phrases", f" % of all phrases of {_PHRASE} words", " %")
+    yield _rate(different, "different words", f"% of the first {first} words", "%")
+    yield _rate(_repeated(words), "repeated phrases", f"% of all phrases of {_PHRASE} words", "%")
     for noun, count in _marks(texts, tokens).items():
         yield _rate(count / some, noun, " per 100 words")
     letters = np.array([len(token) for token in tokens.vocabulary])
@@ -369,7 +369,7 @@ def _mean(trait: Array, noun: str, unit: str) -> Candidate:
 def _share_phrase(predicate: str, model: float, reference: float) -> tuple[str, dict[str, float]]:
     shown, shown_reference = numbers_apart(100.0 * model, 100.0 * reference)
     only = "only " if model < reference else ""
-    text = f"{only}{shown} % of the texts {predicate} (reference {shown_reference} %)"
+    text = f"{only}{shown}% of the texts {predicate} (reference {shown_reference}%)"
     return text, {"model": model, "reference": reference}
 
 
@@ -405,7 +405,7 @@ def _spread_phrase(length: Array, n: int, model: float, reference: float) -> tup
     ratio = (of_model[1] - of_model[0] + 1.0) / (of_reference[1] - of_reference[0] + 1.0)
     amount = "more" if model > reference else "less"
     text = (
-        f"texts whose length varies {amount} (80 % have {of_model[0]:.0f} to {of_model[1]:.0f} words, reference "
+        f"texts whose length varies {amount} (80% have {of_model[0]:.0f} to {of_model[1]:.0f} words, reference "
         f"{of_reference[0]:.0f} to {of_reference[1]:.0f})"
     )
     return (text if (ratio if model > reference else 1.0 / ratio) >= _RATIO else ""), values

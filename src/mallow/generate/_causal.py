@@ -298,7 +298,7 @@ class LoadedModel:
 
     @functools.cached_property
     def _ignores_padding(self) -> bool:
-        """Whether padding on the left changes nothing, by experiment; it does in models that take no positions."""
+        """Whether padding on the left changes nothing, by experiment. It does in models that take no positions."""
         self.__dict__["_ignores_padding"] = True  # for the batch of the experiment
         short, long = [2, 3], [2, 3, 4, 3, 2]
         alone, _ = self.start([short])
@@ -339,7 +339,7 @@ def _layers() -> tuple[type, type]:
     class LayerWithRoom(plain):  # type: ignore[misc]
         """Keys and values (b, heads, t, d) are the beginnings of longer tensors.
 
-        A step writes after them, into tensors that earlier states may share; these are not used again
+        A step writes after them, into tensors that earlier states may share. These are not used again
         (`NextToken.step`).
         """
 

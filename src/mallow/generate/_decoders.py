@@ -38,7 +38,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Greedy:
-    """The most likely token at each step (paper: sec:bg:lms, top-K with K = 1); the lowest id in case of a tie."""
+    """The most likely token at each step (paper: sec:bg:lms, top-K with K = 1). The lowest id in case of a tie."""
 
     name = "greedy"
 
@@ -48,7 +48,7 @@ class Beam:
     """The best continuation among those that a beam of `width` prefixes reaches (paper: setup, beam search).
 
     Each step ranks all continuations of the beam by one token by their log-probability. Those among the first `width`
-    that end the text are finished; the best `width` that do not end it go on. Finally the finished and the unfinished
+    that end the text are finished. The best `width` that do not end it go on. Finally the finished and the unfinished
     texts compete by log-probability / length ** length_penalty, where the end of a text counts as a token. The search
     stops early only if no continuation can win any more, so that stopping changes nothing.
 
@@ -154,7 +154,7 @@ def _check_unit(name: str, value: float) -> None:
 
 
 def decoder(name: str) -> Decoder:
-    """The decoder with this name; the `name` of every decoder can be read back.
+    """The decoder with this name. The `name` of every decoder can be read back.
 
     - ``ancestral``, ``greedy``
     - ``temperature:T``, ``top-k:K``, ``nucleus:P``, ``typical:TAU``, ``typical-sum:TAU``, ``eta:EPSILON``, ``min-p:P``,

@@ -211,7 +211,7 @@ def prompts_of(
     model : NextToken
         The model whose tokens are counted.
     tokens : int or None
-        Length of the prompts; the default is the paper's 35. None: each whole text is a prompt.
+        Length of the prompts. The default is the paper's 35. None: each whole text is a prompt.
     skip_short : bool
         Leave out texts with fewer tokens, with a warning that counts them, instead of refusing them.
 
@@ -258,13 +258,13 @@ def check_prompts(model: NextToken, prompts: Sequence[Prompt], max_new: int) -> 
         raise InputError("`prompts` must have unique ids; some share one.")
     for prompt in prompts:
         if not prompt.tokens:
-            raise InputError(f"`prompts` must have at least one token each; that of {prompt.id!r} is empty.")
+            raise InputError(f"`prompts` must have at least one token each, but the prompt of {prompt.id!r} is empty.")
         room = None if model.context is None else model.context - len(prompt.tokens)
         if room is not None and room < max_new:
             way_out = f"Use `max_new={room}`, or shorter prompts." if room > 0 else "Use shorter prompts."
             raise InputError(
-                f"`prompts` must leave room for {max_new} new tokens in the model's context of {model.context}; that "
-                f"of {prompt.id!r} has {len(prompt.tokens)} tokens. {way_out}"
+                f"`prompts` must leave room for {max_new} new tokens in the model's context of {model.context}, "
+                f"but the prompt of {prompt.id!r} has {len(prompt.tokens)} tokens. {way_out}"
             )
 
 
@@ -396,7 +396,7 @@ def _check_facts(path: Path, about: Path, facts: dict[str, Any]) -> None:
 
 
 def _complete_lines(path: Path, is_expected: Callable[[int, Any], bool]) -> tuple[int, int]:
-    """The number of complete lines and of their bytes; each must be the one expected there."""
+    """The number of complete lines and of their bytes. Each must be the one expected there."""
     count = size = 0
     with path.open("rb") as stream:
         for line in stream:

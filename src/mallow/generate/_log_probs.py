@@ -40,10 +40,10 @@ def token_log_probs(
     rules : sequence of Rule
         Applied to every distribution first, which gives the probabilities of a decoder: ``TopK(1)`` is greedy.
     prefixes : sequence of token ids or None
-        The tokens before each text, at least one each; they are not scored. A prompt, for example. None: the token that
+        The tokens before each text, at least one each. They are not scored. A prompt, for example. None: the token that
         begins a text.
     batch : int
-        Texts that the model reads together; it affects only time and memory.
+        Texts that the model reads together. It affects only time and memory.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def token_log_probs(
 
 
 def split_prefixes(model: NextToken, texts: Sequence[Text], prefixes: Sequence[Sequence[int]] | None) -> PrefixedTexts:
-    """Each text as (prefix, tokens to score), checked; a <bos> that the tokenizer adds becomes the prefix."""
+    """Each text as (prefix, tokens to score), checked. A <bos> that the tokenizer adds becomes the prefix."""
     if isinstance(texts, str):
         raise InputError("`texts` must be a sequence of texts; got one str. Pass [text].")
     if len(texts) == 0:
@@ -132,7 +132,7 @@ def check_normalised(total: float, model: NextToken) -> None:
     """Raise an InputError if the probabilities of a row, of which `total` is the sum, do not sum to 1."""
     if not abs(total - 1.0) <= SUM_TOLERANCE:
         raise InputError(
-            f"`model` must return log-probabilities, which sum to 1 after exp; a row of {model.name} sums to "
+            f"`model` must return log-probabilities, which sum to 1 after exp, but a row of {model.name} sums to "
             f"{total:.4g}. Subtract scipy.special.logsumexp of each row from logits."
         )
 
@@ -152,7 +152,7 @@ def _check_tokens(model: NextToken, tokens: Sequence[int], name: str) -> None:
     if min(tokens) < 0 or max(tokens) >= model.vocabulary:
         raise InputError(
             f"{name} must hold tokens from 0 to {model.vocabulary - 1}; got {min(tokens)} to {max(tokens)}. "
-            "Do they come from another model's tokenizer?"
+            "Do they come from the tokenizer of a different model?"
         )
 
 

@@ -41,7 +41,7 @@ def pieces(text: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NGram:
-    """Interpolated modified Kneser–Ney (Chen and Goodman 1998) over words with their spaces; a `NextToken`.
+    """Interpolated modified Kneser–Ney (Chen and Goodman 1998) over words with their spaces. A `NextToken`.
 
     Let c be the count of an n-gram (for the longest order, and for n-grams that begin a text) or the number of
     different tokens seen before it (for all others), and D one of three discounts per length, for c = 1, 2 and more.
@@ -148,7 +148,7 @@ class NGram:
         return list(chain.from_iterable(map(self._table.__getitem__, _cut(text, self.tokenize, "`text`"))))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens; the end of text is left out."""
+        """The text of tokens. The end of text is left out."""
         known = self._bytes
         if len(tokens) and (min(tokens) < 0 or max(tokens) >= len(known)):
             raise InputError(f"`tokens` must be from 0 to {len(known) - 1}; got {min(tokens)} to {max(tokens)}.")
@@ -286,7 +286,7 @@ def _cut(text: str, tokenize: Callable[[str], list[str]], name: str) -> list[str
     cut = tokenize(text)
     if "".join(cut) != text:
         raise InputError(
-            f"`tokenize` must cut a text without changing it; the pieces of {name} do not join to the same text."
+            f"`tokenize` must cut a text without changing it, but the pieces of {name} do not join to the same text."
         )
     return cut
 

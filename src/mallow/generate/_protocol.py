@@ -29,7 +29,7 @@ class NextToken(Protocol):
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens; the ids begin at 0."""
+        """Number of tokens. The ids begin at 0."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class NextToken(Protocol):
         ...
 
     def start(self, prefixes: Sequence[Sequence[int]], /) -> tuple[LogProbs, Any]:
-        """Log-probabilities (b, vocabulary) after each prefix, and the state; a prefix has at least one token."""
+        """Log-probabilities (b, vocabulary) after each prefix, and the state. A prefix has at least one token."""
         ...
 
     def step(self, state: Any, tokens: Tokens, /) -> tuple[LogProbs, Any]:

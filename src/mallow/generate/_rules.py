@@ -29,7 +29,7 @@ Half-precision logits normalised in float32 are within it.
 
 
 def largest(row: LogProbs, count: int) -> Places:
-    """Places of the `count` largest values above −∞, in ascending order; the lowest places among equal values."""
+    """Places of the `count` largest values above −∞, in ascending order. The lowest places among equal values."""
     if count >= len(row):
         return _possible(row)
     cut = np.partition(row, len(row) - count)[len(row) - count]
@@ -312,7 +312,7 @@ class Typical:
 class TypicalSum:
     """The tokens of least Σ |log P + H| with probability `mass`: typical sampling as the paper prints it.
 
-    A knapsack problem; the sum is at most that of the best set plus the distance of one token, and at most that of
+    A knapsack problem. The sum is at most that of the best set plus the distance of one token, and at most that of
     `Typical`. This is not what its authors compute: see `Typical`.
 
     Examples
@@ -423,7 +423,7 @@ def _check_log_probs(log_probs: Any) -> LogProbs:
     bad = np.flatnonzero(~(np.isfinite(top) & (top <= SUM_TOLERANCE)))
     if len(bad):
         raise InputError(
-            "`log_probs` must be rows of log-probabilities, at most 0 and not all −∞; the largest value of row "
+            "`log_probs` must be rows of log-probabilities, at most 0 and not all −∞, but the largest value of row "
             f"{bad[0]} is {top[bad[0]]:.4g}. Subtract scipy.special.logsumexp of each row from logits."
         )
     return rows

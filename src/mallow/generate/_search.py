@@ -47,7 +47,7 @@ def generate(
     min_new : int
         How many new tokens must come before a text may end.
     rng : int, Generator or None
-        An integer gives the same tokens in every call; a Generator continues from call to call; None: different each
+        An integer gives the same tokens in every call. A Generator continues from call to call; None: different each
         time.
     keys : sequence of int or None
         A number for each prefix, by default its place. Together with `rng` it determines the random numbers of that
@@ -356,7 +356,7 @@ def search_contrastive(job: Job, model: HiddenStates, options: Contrastive) -> l
 
 
 def _directions(vectors: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """The vectors divided by their lengths; a zero vector stays zero."""
+    """The vectors divided by their lengths. A zero vector stays zero."""
     vectors = np.asarray(vectors, np.float64)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms > 0, norms, 1.0))

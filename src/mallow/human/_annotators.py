@@ -183,12 +183,12 @@ class Annotators(Result):
 
     def __str__(self) -> str:
         lines = [f"{len(self.annotators)} annotators, {len(self.flagged)} flagged. {self.agreement_sentence}"]
-        return "\n".join([*lines, "", self.table(), *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats([*lines, "", self.table()])
 
     @property
     def flagged(self) -> tuple[str, ...]:
         """The names of those with a flag, for `rank(..., exclude=...)`."""
-        return tuple(one.name for one in self.annotators if one.flags)
+        return tuple(annotator.name for annotator in self.annotators if annotator.flags)
 
     @property
     def agreement_sentence(self) -> str:
@@ -237,7 +237,11 @@ class Annotators(Result):
         """Draw each person's agreement with the others against the median time; returns the axes."""
         ax = draw.axes(ax)
         for flagged, marker in ((False, "o"), (True, "X")):
-            people = [one for one in self.annotators if bool(one.flags) == flagged and one.agreement is not None]
+            people = [
+                annotator
+                for annotator in self.annotators
+                if bool(annotator.flags) == flagged and annotator.agreement is not None
+            ]
             x = [person.seconds or 0.0 for person in people]
             y = [person.agreement or 0.0 for person in people]
             sizes = [10.0 + 4.0 * person.votes for person in people]
@@ -266,7 +270,7 @@ def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotator
     """
     people = [vote for vote in votes if vote.annotator and not vote.judge]
     if not people:
-        raise InputError("`votes` must hold votes of known annotators; there are none.")
+        raise InputError("`votes` must hold votes of known annotators, but there are none.")
     tasks = [vote for vote in people if vote.kind == "task"]
     by_name: dict[str, list[Vote]] = defaultdict(list)
     for vote in people:

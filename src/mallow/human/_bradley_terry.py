@@ -43,11 +43,11 @@ def bradley_terry(wins: Any, names: Sequence[str] | None = None, *, method: Meth
     Parameters
     ----------
     wins : array (n, n)
-        wins[i, j]: how often i beat j; a tie may count as half a win for both. The diagonal is 0.
+        wins[i, j]: how often i beat j. A tie may count as half a win for both. The diagonal is 0.
     names : sequence of n str, or None
         None: "0", "1", …
     method : str
-        "newton", or "zermelo" as published; they agree to 1e-8.
+        "newton", or "zermelo" as published. They agree to 1e-8.
 
     Examples
     --------
@@ -87,11 +87,11 @@ def _check_wins(wins: Any) -> Floats:
     try:
         counts = np.asarray(wins, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("`wins` must be a square array of counts; it holds something else.") from None
+        raise InputError("`wins` must be a square array of counts, but it holds something else.") from None
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
         raise InputError(f"`wins` must be a square array of counts; got shape {counts.shape}.")
     if len(counts) < 2:
-        raise InputError("`wins` must hold at least 2 systems: one alone cannot be ranked.")
+        raise InputError("`wins` must hold at least 2 systems, since a single one cannot be ranked.")
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise InputError("`wins` must hold counts of at least 0; got a negative or infinite one, or nan.")
     if np.diag(counts).any():
@@ -100,7 +100,7 @@ def _check_wins(wins: Any) -> Floats:
 
 
 def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[Caveat, ...]:
-    """An error where systems were never compared; a caveat where some never lost to the rest (Ford's condition)."""
+    """An error where systems were never compared. A caveat where some never lost to the rest (Ford's condition)."""
 
     def describe(part: Sequence[int]) -> str:
         return some_names([names[i] for i in part])
@@ -110,8 +110,8 @@ def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[C
         small = min(parts, key=len)
         rest = [i for i in range(len(names)) if i not in small]
         raise InputError(
-            f"{what} must connect all systems; no vote links {describe(small)} with {describe(rest)}, not even through "
-            "other systems. Collect votes between them, or rank each group alone."
+            f"{what} must connect all systems, but no vote links {describe(small)} with {describe(rest)}, not even "
+            "through other systems. Collect votes between them, or rank each group separately."
         )
     strong = components(wins, strong=True)
     if len(strong) == 1:
@@ -126,7 +126,7 @@ def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[C
     message = (
         f"{'; '.join([*never_lost, *never_won])}: the votes set no limit to these differences. "
         f"A weak penalty (a normal prior with a standard deviation of {SCALE / _RIDGE**0.5:.0f} points) keeps the "
-        "scores finite; they and their intervals depend on it. Collect more votes."
+        "scores finite. They and their intervals depend on it. Collect more votes."
     )
     return (Caveat("separation", message, values={"ridge": _RIDGE}),)
 
@@ -155,7 +155,7 @@ def build_ranking(
     effects: Sequence[str] = (),
     **facts: Any,
 ) -> Ranking:
-    """The result, from coefficients and their errors in log-odds; the systems come first in both.
+    """The result, from coefficients and their errors in log-odds. The systems come first in both.
 
     `clusterings` are the items and people of the rows, for the check of the fit; `effects` are the names of the other
     coefficients, `facts` what the ranking says beside its scores.
@@ -204,7 +204,7 @@ def order_systems(
     names: Sequence[str], differences: Sequence[PairDifference]
 ) -> tuple[dict[str, tuple[int, int]], tuple[tuple[str, ...], ...]]:
     """Rank ranges, and the largest sets of neighbours of which no two differ significantly; names are best first."""
-    apart = {frozenset((one.first, one.second)) for one in differences if one.significant}
+    apart = {frozenset((pair.first, pair.second)) for pair in differences if pair.significant}
     ranks = {}
     for place, name in enumerate(names):
         above = sum(frozenset((name, other)) in apart for other in names[:place])

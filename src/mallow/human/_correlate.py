@@ -99,26 +99,32 @@ class Correlations(Result):
     def __str__(self) -> str:
         lines = [*self.sentences(), "", self.table(), ""]
         lines.append(
-            "95 %: of the correlation of the true values of these systems. Worst: metric ± one standard deviation."
+            "95%: of the correlation of the true values of these systems. Worst: metric ± one standard deviation."
         )
         if len(self.correlations) <= _MOST_ROWS:
             lines += ["", self.other_table(), ""]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
+        return self._with_caveats(lines)
 
     def other_table(self, form: str = "text") -> str:
         """Kendall's τ and Pearson's correlation with their 95% intervals, and the p-value of no association."""
         rows = [
-            [one.metric, one.criterion, *_cells(one.kendall), *_cells(one.pearson), p_number(one.p_value)]
-            for one in self.correlations
+            [
+                correlation.metric,
+                correlation.criterion,
+                *_cells(correlation.kendall),
+                *_cells(correlation.pearson),
+                p_number(correlation.p_value),
+            ]
+            for correlation in self.correlations
         ]
-        head = ["", "", "Kendall", "95 %", "Pearson", "95 %", "p of no association"]
+        head = ["", "", "Kendall", "95%", "Pearson", "95%", "p of no association"]
         return render(form, TableData(head, rows, left=(0, 1)))
 
     def of(self, metric: str, criterion: str) -> Correlation:
         """The correlation of one metric with one criterion."""
-        for one in self.correlations:
-            if (one.metric, one.criterion) == (metric, criterion):
-                return one
+        for correlation in self.correlations:
+            if (correlation.metric, correlation.criterion) == (metric, criterion):
+                return correlation
         raise InputError(
             f"`metric` and `criterion` must be among {', '.join(self.metrics)} and {', '.join(self.people)}; got "
             f"{metric!r} and {criterion!r}."
@@ -142,28 +148,34 @@ class Correlations(Result):
     def _table(self) -> TableData:
         head, rows, marked = [""], [], set()
         for criterion in self.people:
-            head += [f"{criterion}\nSpearman", "95 %", "worst"]
+            head += [f"{criterion}\nSpearman", "95%", "worst"]
         for place, metric in enumerate(self.metrics):
             cells = [metric]
             for criterion in self.people:
-                one = next((c for c in self.correlations if (c.metric, c.criterion) == (metric, criterion)), None)
-                if one is None:
+                correlation = next(
+                    (c for c in self.correlations if (c.metric, c.criterion) == (metric, criterion)), None
+                )
+                if correlation is None:
                     cells += ["–", "–", "–"]
                     continue
                 if self.best[criterion] == metric:
                     marked.add((place, len(cells)))
-                cells += [*_cells(one.spearman), f"{one.worst_case:.3f}"]
+                cells += [*_cells(correlation.spearman), f"{correlation.worst_case:.3f}"]
             rows.append(cells)
         return TableData(head, rows, marked=marked)
 
     def _records(self) -> list[dict[str, Any]]:
         rows = []
-        for one in self.correlations:
-            row: dict[str, Any] = {"metric": one.metric, "criterion": one.criterion, "systems": len(one.systems)}
+        for correlation in self.correlations:
+            row: dict[str, Any] = {
+                "metric": correlation.metric,
+                "criterion": correlation.criterion,
+                "systems": len(correlation.systems),
+            }
             for name in ("spearman", "kendall", "pearson"):
-                estimate: Estimate = getattr(one, name)
+                estimate: Estimate = getattr(correlation, name)
                 row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-            rows.append(row | {"worst_case": one.worst_case, "p_value": one.p_value})
+            rows.append(row | {"worst_case": correlation.worst_case, "p_value": correlation.p_value})
         return rows
 
     def plot(self, ax: Axes | None = None, *, metric: str | None = None, criterion: str | None = None) -> Axes:
@@ -176,15 +188,15 @@ class Correlations(Result):
         if metric is None:
             ordered = _best_first(self.correlations, criterion)
             metric = ordered[0].metric if ordered else ""
-        one = self.of(metric, criterion)
-        points = [(*self.metrics[metric][name], *self.people[criterion][name]) for name in one.systems]
-        for place, (name, (x, dx, y, dy)) in enumerate(zip(one.systems, points, strict=True)):
+        correlation = self.of(metric, criterion)
+        points = [(*self.metrics[metric][name], *self.people[criterion][name]) for name in correlation.systems]
+        for place, (name, (x, dx, y, dy)) in enumerate(zip(correlation.systems, points, strict=True)):
             style = {key: value for key, value in draw.line_style(place).items() if key != "linestyle"}
             ax.errorbar(x, y, xerr=dx, yerr=dy, linestyle="none", elinewidth=1, label=name.replace("$", r"\$"), **style)
         ax.set_xlabel(f"{metric} (± 1 standard deviation)".replace("$", r"\$"))
         ax.set_ylabel(f"{criterion}: people (± 1 standard error)".replace("$", r"\$"))
-        value, span = _cells(one.spearman)
-        ax.set_title(f"Spearman {value} (95 %: {span})", fontsize="medium")
+        value, span = _cells(correlation.spearman)
+        ax.set_title(f"Spearman {value} (95%: {span})", fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
         if len(points) <= 12:
             ax.legend(fontsize="x-small", framealpha=0.8, edgecolor="none")
@@ -228,9 +240,9 @@ def correlate(
     metrics : Comparison, table of baselines, path, or mapping metric → system → value
         Higher is better. A value may be a pair: the value and its standard deviation. Of a comparison the published and
         the certified MAUVE are taken; of baselines −|T(Q) − T(P)|. A path is the JSON file of these, or a .csv file
-        with a column for the system and one per metric; a column "X std" holds the standard deviations of "X".
+        with a column for the system and one per metric. A column "X std" holds the standard deviations of "X".
     people : Ranking, Rankings, JudgedRanking, path, or mapping criterion → system → score
-        As for metrics; a ranking brings the covariance of its scores.
+        As for metrics. A ranking brings the covariance of its scores.
     reference : str or None
         The name under which `metrics` holds the values of the reference text: metrics that have it are compared by
         their distance from it, −|T(Q) − T(P)| (paper: sec:expt-setup:human-eval).
@@ -251,14 +263,14 @@ def correlate(
     generator = np.random.default_rng(seed_from(rng))
     made, samples, missing = [], {}, set()
     for criterion, theirs in judged.items():
-        for name, own in measured.items():
-            systems = tuple(system for system in own.values if system in theirs.values)
-            missing |= (set(own.values) ^ set(theirs.values)) - {reference}
+        for name, values in measured.items():
+            systems = tuple(system for system in values.values if system in theirs.values)
+            missing |= (set(values.values) ^ set(theirs.values)) - {reference}
             if len(systems) < _FEWEST:
                 continue
-            one, drawn = _correlation(name, criterion, systems, own, theirs, draws, generator)
-            if one is not None:
-                made.append(one)
+            correlation, drawn = _correlation(name, criterion, systems, values, theirs, draws, generator)
+            if correlation is not None:
+                made.append(correlation)
                 samples[name, criterion] = drawn
     if not made:
         raise InputError(
@@ -268,12 +280,15 @@ def correlate(
     best = {criterion: _best(criterion, made, samples) for criterion in judged}
     caveats = _caveats(measured, judged, made, missing)
     warn_about(caveats)
-    tables = {name: one.table() for name, one in measured.items()}, {name: one.table() for name, one in judged.items()}
+    tables = (
+        {name: values.table() for name, values in measured.items()},
+        {name: values.table() for name, values in judged.items()},
+    )
     return Correlations(tuple(made), best, *tables, tuple(caveats))
 
 
 def _names(measured: dict[str, Measured]) -> str:
-    names = sorted({name for one in measured.values() for name in one.values})
+    names = sorted({name for values in measured.values() for name in values.values})
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
@@ -281,12 +296,12 @@ def _correlation(
     name: str,
     criterion: str,
     systems: tuple[str, ...],
-    own: Measured,
+    values: Measured,
     theirs: Measured,
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[Correlation | None, Floats]:
-    x, x_covariance = own.take(systems)
+    x, x_covariance = values.take(systems)
     y, y_covariance = theirs.take(systems)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return None, np.zeros(0)
@@ -334,7 +349,10 @@ def _best(criterion: str, made: list[Correlation], samples: dict[tuple[str, str]
 
 
 def _best_first(correlations: Sequence[Correlation], criterion: str) -> list[Correlation]:
-    return sorted((one for one in correlations if one.criterion == criterion), key=lambda one: -one.spearman.value)
+    return sorted(
+        (correlation for correlation in correlations if correlation.criterion == criterion),
+        key=lambda correlation: -correlation.spearman.value,
+    )
 
 
 def _caveats(
@@ -344,21 +362,21 @@ def _caveats(
     if missing:
         text = f"only one side knows {some_names(sorted(missing))}: they take no part."
         caveats.append(Caveat("systems left out", text))
-    for side, known in (("metrics", measured), ("people", judged)):
-        exact = [name for name, one in known.items() if not one.covariance.any()]
+    for side, tables in (("metrics", measured), ("people", judged)):
+        exact = [name for name, table in tables.items() if not table.covariance.any()]
         if exact:
             text = (
                 f"no errors are given for {some_names(exact)} ({side}): the intervals treat these values as exact and "
                 "are too short."
             )
             caveats.append(Caveat("no errors", text))
-    fewest = min(len(one.systems) for one in made)
+    fewest = min(len(correlation.systems) for correlation in made)
     if fewest < 10:
         text = (
             f"only {fewest} systems: the interval is about these, and other systems may give quite another correlation."
         )
         caveats.append(Caveat("few systems", text, values={"systems": fewest}))
-    absent = [name for name in measured if not any(one.metric == name for one in made)]
+    absent = [name for name in measured if not any(correlation.metric == name for correlation in made)]
     if absent:
         text = f"{join_names(absent[:4])}: fewer than {_FEWEST} common systems, or all values equal."
         caveats.append(Caveat("metrics left out", text))
@@ -371,7 +389,7 @@ def draw_true_values(
     """True values of both sides, (draws, n) each, from their distribution given the measurements and their errors.
 
     The true values of a system are a draw from a bivariate normal distribution whose mean, spreads and correlation are
-    unknown (flat on a grid); the measurements add normal errors with the given covariances. Drawing each side by itself
+    unknown (flat on a grid). The measurements add normal errors with the given covariances. Drawing each side by itself
     would put the errors in twice and pull all correlations towards 0.
     """
     n = len(x)

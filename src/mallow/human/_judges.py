@@ -94,7 +94,7 @@ def rank_with_judges(
     n, unlabelled = tasks.sizes
     if n < 2 or not unlabelled:
         raise InputError(
-            "`votes` must hold pairs that people and judges voted on, and pairs that judges alone voted on, with the "
+            "`votes` must hold pairs that people and judges voted on, and pairs that only judges voted on, with the "
             f"same `task` for the same texts; got {n} and {unlabelled}."
         )
     caveats = list(connection_caveats(tasks.wins(tasks.people), tasks.names, "the votes of people"))
@@ -184,11 +184,11 @@ def _gather(votes: Votes, judges: Sequence[str], rng: np.random.Generator) -> Ta
     places = {name: place for place, name in enumerate(names)}
     left, right = (np.array([places[key[side]] for key in keys], dtype=np.int64) for side in (1, 2))
     by_people = tuple(tuple(people.get(key, ())) for key in keys)
-    own = np.array([np.mean([vote.points for vote in votes]) if votes else np.nan for votes in by_people])
+    means = np.array([np.mean([vote.points for vote in votes]) if votes else np.nan for votes in by_people])
     points = [{judge: vote.points for judge, vote in others[key].items()} for key in keys]
     given = np.array([[judged.get(judge, np.nan) for judge in judges] for judged in points])
     shown = tuple(next(iter(others[key].values())) for key in keys)
-    tasks = Tasks(names, left, right, own, given, np.zeros(len(keys)), by_people, shown)
+    tasks = Tasks(names, left, right, means, given, np.zeros(len(keys)), by_people, shown)
     return replace(tasks, judges=_predict(tasks, rng)) if tasks.labelled.sum() > 1 else tasks
 
 
@@ -236,13 +236,13 @@ def _rows(tasks: Tasks, weight: float) -> tuple[Rows, NDArray[np.int64]]:
     Each vote of people is a row with the points (y − λf) / (1 − λ), each pair without one has the points f.
     """
     n, m = tasks.sizes
-    each = np.array([len(votes) for votes in tasks.votes_of_people])
-    pairs = np.repeat(np.arange(len(each)), np.maximum(each, 1))
+    counts = np.array([len(votes) for votes in tasks.votes_of_people])
+    pairs = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
     people = np.full(len(pairs), np.nan)
-    people[each[pairs] > 0] = [vote.points for votes in tasks.votes_of_people for vote in votes]
-    judges, labelled = tasks.judges[pairs], each[pairs] > 0
+    people[counts[pairs] > 0] = [vote.points for votes in tasks.votes_of_people for vote in votes]
+    judges, labelled = tasks.judges[pairs], counts[pairs] > 0
     points = np.where(labelled, (people - weight * judges) / (1.0 - weight), judges)
-    weights = np.where(labelled, (1.0 - weight) / np.maximum(each[pairs], 1), weight * n / m)
+    weights = np.where(labelled, (1.0 - weight) / np.maximum(counts[pairs], 1), weight * n / m)
     keep = weights > 0
     pairs = pairs[keep]
     design = make_design(tasks.left[pairs], tasks.right[pairs], len(tasks.names))
@@ -277,7 +277,7 @@ def _errors(tasks: Tasks, weight: float, fit: PairedFit) -> Errors:
 
 
 def _scores(tasks: Tasks, fit: PairedFit) -> tuple[Floats, Floats]:
-    """x (y − p) and x (f − p) for each pair; the first is 0 where people did not vote."""
+    """x (y − p) and x (f − p) for each pair. The first is 0 where people did not vote."""
     design = make_design(tasks.left, tasks.right, len(tasks.names))
     expected = expit(design @ fit.coefficients)
     people = np.where(tasks.labelled, tasks.people - expected, 0.0)

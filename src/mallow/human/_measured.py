@@ -62,7 +62,7 @@ def measure_people(people: Any) -> dict[str, Measured]:
     if isinstance(people, Ranking):
         return {people.question or "people": _from_ranking(people)}
     if isinstance(people, Rankings):
-        return {name: _from_ranking(one) for name, one in people.rankings.items()}
+        return {name: _from_ranking(ranking) for name, ranking in people.rankings.items()}
     return _from_mapping("people", people)
 
 
@@ -82,11 +82,11 @@ def measure_metrics(metrics: Any, reference: str | None) -> dict[str, Measured]:
     if isinstance(metrics, Table):
         return _from_baselines(metrics)
     measured = _from_mapping("metrics", metrics)
-    return measured if reference is None else {name: _gap(one, reference) for name, one in measured.items()}
+    return measured if reference is None else {name: _gap(values, reference) for name, values in measured.items()}
 
 
 def _gap(measured: Measured, reference: str) -> Measured:
-    """−|T(Q) − T(P)| for a metric whose value is known for the reference P; others are as they are."""
+    """−|T(Q) − T(P)| for a metric whose value is known for the reference P. Others are as they are."""
     if reference not in measured.values:
         return measured
     ideal = measured.values[reference]
@@ -98,15 +98,15 @@ def _gap(measured: Measured, reference: str) -> Measured:
 
 
 def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
-    """The published MAUVE, with the spread of other draws, and the certified one, with its one-sided limit."""
+    """The published MAUVE, with the spread of repeat samples, and the certified one, with its one-sided limit."""
     published, certified = {}, {}
     for name, score in comparison.scores.items():
         low, high = score.interval.get("mauve", (math.nan, math.nan))
         spread = (high - low) / (2 * 1.96) if math.isfinite(high - low) else score.std["mauve"]
         published[name] = (score.mauve, spread)
         if "mauve" in score.certified:
-            one = score.certified["mauve"]
-            certified[name] = (one.value, (one.high - one.value) / 1.645, one.high >= 1.0)
+            estimate = score.certified["mauve"]
+            certified[name] = (estimate.value, (estimate.high - estimate.value) / 1.645, estimate.high >= 1.0)
     made = {"published MAUVE": Measured.independent(published)}
     return made | ({"certified MAUVE": _from_limits(certified)} if len(certified) == len(published) else {})
 
@@ -128,7 +128,9 @@ def _from_baselines(table: Table) -> dict[str, Measured]:
     made = {}
     for row in table.rows:
         values = {
-            system: (-abs(own[row.name] - row.ideal), 0.0) for system, own in table.values.items() if row.name in own
+            system: (-abs(values[row.name] - row.ideal), 0.0)
+            for system, values in table.values.items()
+            if row.name in values
         }
         made[row.name] = Measured.independent(values)
     return made
@@ -168,7 +170,7 @@ def _pair(where: str, value: Any) -> tuple[float, float]:
 def read_measured(path: str | os.PathLike[str]) -> Any:
     """A result in a .json file, or values in a .csv file, as a mapping name → system → (value, standard deviation).
 
-    The first column of the .csv names the system; a column "X std" holds the standard deviations of column "X". Empty
+    The first column of the .csv names the system. A column "X std" holds the standard deviations of column "X". Empty
     cells are missing values.
     """
     file = Path(path).expanduser()

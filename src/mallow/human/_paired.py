@@ -140,7 +140,7 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
 
 
 def residuals(rows: Rows, fit: PairedFit) -> tuple[Floats, Floats]:
-    """Per row, what the left side got beyond its expectation, and its variance under the model; both weighted."""
+    """Per row, what the left side got beyond its expectation, and its variance under the model. Both weighted."""
     _, by_eta, _, second, *_ = _parts(rows, fit.coefficients)
     return by_eta, second
 
@@ -184,7 +184,9 @@ class Errors:
 
     def _of(self, contrast: Floats) -> tuple[float, float, float]:
         """Both standard errors, and the fewest degrees of freedom of the coefficients that the contrast is about."""
-        errors = (max(float(contrast @ one @ contrast), 0.0) ** 0.5 for one in (self.covariance, self.least))
+        errors = (
+            max(float(contrast @ covariance @ contrast), 0.0) ** 0.5 for covariance in (self.covariance, self.least)
+        )
         size = np.abs(contrast)
         return *errors, float(self.freedom[size > size.max() * 0.999].min())
 
@@ -207,7 +209,7 @@ def cluster_errors(rows: Rows, fit: PairedFit, clusterings: Sequence[Ints], scor
     (Cameron, Gelbach and Miller, 2011), made positive semi-definite. Each of the first two is a jackknife that leaves
     out one cluster at a time, by one Newton step (CR3, which has no downward bias with few clusters). The degrees of
     freedom are one less than the effective number of clusters, 1/Σw², with w the share of a cluster in the information
-    about a coefficient; the fewer of both kinds count.
+    about a coefficient. The fewer of both kinds count.
 
     `scores` are the derivatives of the likelihood by row and coefficient, where they are not those of the fit.
     """
@@ -285,12 +287,12 @@ def fit_zermelo(wins: Floats) -> Floats:
     The maximum must exist. The printed likelihood has the wrong sign: docs/paper.md, erratum 7.
     """
     w = np.zeros(len(wins))
-    own = np.log(wins.sum(axis=1))
+    totals = np.log(wins.sum(axis=1))
     played = wins + wins.T
     before = np.inf
     for _ in range(_ROUNDS):
         strength = np.exp(w)
-        new = own - np.log((played / (strength[:, None] + strength[None, :])).sum(axis=1))
+        new = totals - np.log((played / (strength[:, None] + strength[None, :])).sum(axis=1))
         new -= new.mean()
         change = float(np.abs(new - w).max())
         w = new
@@ -316,7 +318,7 @@ def check_pairs(
     """Each pair's votes beside what the model predicts, the largest deviation first, and the p-value of the whole.
 
     The error of a deviation takes into account that the scores were fitted to the same votes, and what votes have in
-    common within clusters, such as items and people; it is never smaller than that of independent votes. A tie that
+    common within clusters, such as items and people. It is never smaller than that of independent votes. A tie that
     counts as half a win for both varies less than a vote: the variance of the model is multiplied by the ratio of the
     squared residuals to it, where that is below 1. Nothing can be checked where there are no more pairs than scores.
     """
@@ -349,8 +351,8 @@ def check_pairs(
         around = sparse.csr_matrix((sign * residual - shares * gaps[pair_of_row], places), shape=(count, len(codes)))
         clustered = _clustered_gaps(around, row_scores(rows, fit), inverse @ moved.T, clusterings)
         information = sparse.csr_matrix((variance, places), shape=(count, len(codes)))
-        each = [_effective(sum_by(groups, information)) for groups in clusterings]
-        fewest = np.maximum(np.min(each, axis=0) - 1.0, 1.0)
+        sizes = [_effective(sum_by(groups, information)) for groups in clusterings]
+        fewest = np.maximum(np.min(sizes, axis=0) - 1.0, 1.0)
         wider = np.sqrt(np.maximum(np.where(free, np.diag(clustered), 0.0), errors**2))
         z = np.where(free, gaps / wider, 0.0)
         p_values = np.maximum(p_values, 2 * stdtr(fewest, -np.abs(z)))
@@ -379,9 +381,9 @@ def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Se
     for groups, factor in [*((groups, 1.0) for groups in kinds), (common, 1.0 - len(kinds))]:
         number = int(groups.max()) + 1
         gather = sparse.csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))))
-        own, fitted = gather @ deviations, gather @ scores
-        cross = (own.T @ fitted).toarray() @ along
-        gram = (own.T @ own).toarray() - cross - cross.T + along.T @ (fitted.T @ fitted).toarray() @ along
+        gathered, fitted = gather @ deviations, gather @ scores
+        cross = (gathered.T @ fitted).toarray() @ along
+        gram = (gathered.T @ gathered).toarray() - cross - cross.T + along.T @ (fitted.T @ fitted).toarray() @ along
         total += factor * gram * number / max(number - 1, 1)
     return total
 
@@ -389,7 +391,7 @@ def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Se
 def _misfit_in_clusters(deviations: Floats, covariance: Floats, clusters: int) -> float:
     """The p-value of the sum of squares of deviations with this covariance, estimated from so many clusters.
 
-    A sum of squares with unequal variances λ is nearly that of (Σλ)²/Σλ² equal ones (Satterthwaite); the noise of
+    A sum of squares with unequal variances λ is nearly that of (Σλ)²/Σλ² equal ones (Satterthwaite). The noise of
     the estimate adds (Σλ)²/(clusters − 1) to Σλ², which is taken off, and makes χ² an F.
     """
     values = np.linalg.eigvalsh((covariance + covariance.T) / 2)

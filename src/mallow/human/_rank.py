@@ -88,14 +88,14 @@ def rank_all(
     given, seed = as_votes(votes), seed_from(rng)
     if not given.questions:
         raise InputError(_no_votes(given))
-    made = {one: _rank_question(given, one, ties, effects, exclude, seed) for one in given.questions}
+    made = {question: _rank_question(given, question, ties, effects, exclude, seed) for question in given.questions}
     caveats = {caveat.message: caveat for ranking in made.values() for caveat in ranking.caveats}
     warn_about(caveats.values())
     return Rankings(made, tuple(caveats.values()))
 
 
 def as_votes(votes: Votes | str | os.PathLike[str]) -> Votes:
-    """Votes as they are; a path is read."""
+    """Votes as they are. A path is read."""
     if isinstance(votes, Votes):
         return votes
     if isinstance(votes, str | os.PathLike):
@@ -167,13 +167,13 @@ def _add_effects(design: Any, votes: Sequence[Vote], effects: Collection[Effect]
         columns["left"] = np.ones(len(votes))
     if "length" in effects:
         lengths = [(vote.left_length, vote.right_length) for vote in votes]
-        missing = sum(not (one and two) for one, two in lengths)
+        missing = sum(not (first and two) for first, two in lengths)
         if missing:
             raise InputError(
                 f"`effects` with 'length' needs the lengths of both texts of every vote; {missing} of {len(votes)} "
                 "votes have none."
             )
-        columns["length"] = np.array([np.log(one / two) for one, two in lengths if one and two])
+        columns["length"] = np.array([np.log(first / two) for first, two in lengths if first and two])
     if not columns:
         return design, []
     systems = design.shape[1]
@@ -191,7 +191,7 @@ def cluster_votes(votes: Sequence[Vote], others: Sequence[Vote] = ()) -> tuple[l
 
     An item is a prompt, or a task where prompts are not known. A vote on an unknown item, or by an unknown person, is a
     cluster of its own. With fewer than five of a kind their differences cannot be seen: the intervals then hold for
-    these alone. `others` are votes that were not given by people; they have items only.
+    these alone. `others` are votes that were not given by people. They have items only.
     """
     prompts, people = [vote.prompt for vote in votes], [vote.annotator for vote in votes]
     few_prompts = _few(prompts)

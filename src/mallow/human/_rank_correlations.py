@@ -100,7 +100,7 @@ def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
             f"`mean`, `std` and `target` must have one entry per system; got {len(a)}, {len(s)} and {len(h)}."
         )
     if len(a) < 2:
-        raise InputError("`mean` must hold at least 2 systems: one alone has no rank correlation.")
+        raise InputError("`mean` must hold at least 2 systems, since a single one has no rank correlation.")
     if (s < 0).any():
         raise InputError(f"`std` must hold standard deviations of at least 0; got {s.min():g}.")
     if (h == h[0]).all():
@@ -208,7 +208,7 @@ def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
     """The least correlation, by a dynamic program over the ends from low to high.
 
     A state is the set of open intervals that wait for their high end (bits of a mask) and what ties took so far, in
-    twelfths; its value is the least numerator. How many values lie below a place follows from the mask.
+    twelfths. Its value is the least numerator. How many values lie below a place follows from the mask.
     """
     n, started = len(low), 0
     states = {(0, 0): 0.0}

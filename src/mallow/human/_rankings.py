@@ -89,7 +89,7 @@ class Ranking(Result):
     Attributes
     ----------
     scores : dict
-        System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)); the mean is 0 (paper:
+        System → score, best first. P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)). The mean is 0 (paper:
         sec:a:human-eval:bt).
     interval : dict
         System → (low, high): contains the score relative to the mean of these systems, by other people and on other
@@ -98,7 +98,7 @@ class Ranking(Result):
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first; a system may be in several groups.
+        Systems that cannot be told apart, best first. A system may be in several groups.
     differences : tuple of PairDifference
         Between all pairs.
     effects : dict
@@ -150,7 +150,7 @@ class Ranking(Result):
     def __str__(self) -> str:
         lines = [self._headline(), self.summary, "", self.table()]
         lines += [*([""] if self.effects else []), *self.effect_lines(), "", self.fit_sentence]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     @property
     def winner(self) -> str | None:
@@ -162,23 +162,23 @@ class Ranking(Result):
     def best(self) -> tuple[str, ...]:
         """The system with the highest score, and those that do not differ from it significantly."""
         first, *others = self.scores
-        apart = {frozenset((one.first, one.second)) for one in self.differences if one.significant}
+        apart = {frozenset((pair.first, pair.second)) for pair in self.differences if pair.significant}
         return (first, *(other for other in others if frozenset((first, other)) not in apart))
 
     @property
     def verdict(self) -> str:
         """What can be said about the order, in one sentence."""
-        significant = sum(one.significant for one in self.differences)
-        told = f"{significant} of {len(self.differences)} pairs of systems can be told apart."
+        significant = sum(pair.significant for pair in self.differences)
+        told = f"{significant} of {len(self.differences)} pairs of systems differ significantly."
         if self.winner is not None:
             few = f"{self.annotators} annotator{'' if self.annotators == 1 else 's'} preferred"
             people = few if 0 < self.annotators < 5 else "People prefer"
-            return f"{people} {self.winner} to every other system; {told}"
+            return f"{people} {self.winner} to every other system. {told}"
         if len(self.best) == len(self.scores):
-            return f"No system is significantly better than all others; {told}"
+            return f"No system is significantly better than all others. {told}"
         if len(self.best) > 4:
-            return f"{len(self.best)} systems share the first place; {told}"
-        return f"{join_names(self.best)} share the first place; {told}"
+            return f"{len(self.best)} systems share the first place. {told}"
+        return f"{join_names(self.best)} share the first place. {told}"
 
     @property
     def summary(self) -> str:
@@ -194,14 +194,17 @@ class Ranking(Result):
         """Whether the scores explain what people said of each pair."""
         if self.misfit is None:
             return "The fit cannot be checked: there are no more pairs of systems than scores."
-        worst = [one for one in self.checks if one.adjusted < _LEVEL]
+        worst = [check for check in self.checks if check.adjusted < _LEVEL]
         if not worst and self.misfit < _LEVEL:
             fault = "but no single pair deviates significantly"
             return f"The scores do not explain the votes as a whole ({p_text(self.misfit)}), {fault}."
         if not worst:
             whole = f"{p_text(self.misfit)} for the whole"
             return f"The scores explain the pairs ({whole}; no pair deviates significantly)."
-        pairs = (f"{one.first} against {one.second}: {one.share:.2f}, expected {one.expected:.2f}" for one in worst[:5])
+        pairs = (
+            f"{check.first} against {check.second}: {check.share:.2f}, expected {check.expected:.2f}"
+            for check in worst[:5]
+        )
         more = f"; and {len(worst) - 5} more" if len(worst) > 5 else ""
         return f"The scores do not explain all pairs ({p_text(self.misfit)} for the whole): {'; '.join(pairs)}{more}."
 
@@ -216,7 +219,7 @@ class Ranking(Result):
         for name, effect in self.effects.items():
             form = ".3f" if name == "tie" else "+.1f"
             value, low, high = (format(number, form) for number in (effect.value, effect.low, effect.high))
-            lines.append(f"{value} {words[name]} (95 % interval: {low} to {high})")
+            lines.append(f"{value} {words[name]} (95% interval: {low} to {high})")
         return lines
 
     def probability(self, first: str, second: str) -> float:
@@ -240,7 +243,7 @@ class Ranking(Result):
             best, worst = self.ranks[name]
             span = str(best) if best == worst else f"{best}–{worst}"
             rows.append([name, f"{score:.2f}", f"{low:.2f} to {high:.2f}", span, letters[name]])
-        return TableData(["", "score", "95 % interval of it", "rank", "group"], rows, left=(0, 4))
+        return TableData(["", "score", "95% interval", "rank", "group"], rows, left=(0, 4))
 
     def _records(self) -> list[dict[str, Any]]:
         return [
@@ -259,7 +262,7 @@ class Ranking(Result):
         """Draw the scores with their 95% intervals; returns the axes."""
         ax = draw.axes(ax)
         rows = {name: (score, *self.interval[name]) for name, score in self.scores.items()}
-        draw.intervals(ax, rows, "Bradley–Terry score (100 points: odds of e to 1), with 95 % interval")
+        draw.intervals(ax, rows, "Bradley–Terry score (100 points: odds of e to 1), with 95% interval")
         if self.question:
             ax.set_title(self.question)
         return ax
@@ -291,25 +294,30 @@ class Rankings(Result):
         return f"Rankings({', '.join(self.rankings)}; {len(self.systems)} systems)"
 
     def __str__(self) -> str:
-        lines = [*(f"{question}: {one.verdict}" for question, one in self.rankings.items()), "", self.table(), ""]
+        lines = [
+            *(f"{question}: {ranking.verdict}" for question, ranking in self.rankings.items()),
+            "",
+            self.table(),
+            "",
+        ]
         lines += [f"Spearman correlation of {a} with {b}: {value:.3f}" for (a, b), value in self.correlations().items()]
         first = next(iter(self.rankings.values()))
-        return "\n".join([*lines, first.summary, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats([*lines, first.summary])
 
     @property
     def systems(self) -> tuple[str, ...]:
         """All systems, in the order of the first question."""
-        return tuple(dict.fromkeys(name for one in self.rankings.values() for name in one.scores))
+        return tuple(dict.fromkeys(name for ranking in self.rankings.values() for name in ranking.scores))
 
     def correlations(self) -> dict[tuple[str, str], float]:
         """The Spearman correlation of the scores by two questions (paper: tab:mauve:expt:webtext-human-eval-all)."""
         coefficients = {}
         for first, second in combinations(self.rankings, 2):
-            one, two = self.rankings[first].scores, self.rankings[second].scores
-            common = [name for name in one if name in two]
+            x, two = self.rankings[first].scores, self.rankings[second].scores
+            common = [name for name in x if name in two]
             if len(common) > 1:
                 coefficients[first, second] = float(
-                    spearman(np.array([one[name] for name in common]), np.array([two[name] for name in common]))
+                    spearman(np.array([x[name] for name in common]), np.array([two[name] for name in common]))
                 )
         return coefficients
 
@@ -317,29 +325,31 @@ class Rankings(Result):
         rows = []
         for name in self.systems:
             cells = [name]
-            for one in self.rankings.values():
-                if name in one.scores:
-                    low, high = one.interval[name]
-                    cells += [f"{one.scores[name]:.2f}", f"{low:.1f} to {high:.1f}"]
+            for ranking in self.rankings.values():
+                if name in ranking.scores:
+                    low, high = ranking.interval[name]
+                    cells += [f"{ranking.scores[name]:.2f}", f"{low:.1f} to {high:.1f}"]
                 else:
                     cells += ["–", "–"]
             rows.append(cells)
-        head = [title for question in self.rankings for title in (question, "95 % interval of it")]
+        head = [title for question in self.rankings for title in (question, "95% interval")]
         return TableData(["", *head], rows)
 
     def _records(self) -> list[dict[str, Any]]:
-        return [{"question": question, **row} for question, one in self.rankings.items() for row in one._records()]
+        return [
+            {"question": question, **row} for question, ranking in self.rankings.items() for row in ranking._records()
+        ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the scores by each question with their 95% intervals; returns the axes."""
         ax = draw.axes(ax)
         rows = {
-            f"{name}, {question}": (one.scores[name], *one.interval[name])
+            f"{name}, {question}": (ranking.scores[name], *ranking.interval[name])
             for name in self.systems
-            for question, one in self.rankings.items()
-            if name in one.scores
+            for question, ranking in self.rankings.items()
+            if name in ranking.scores
         }
-        draw.intervals(ax, rows, "Bradley–Terry score, with 95 % interval")
+        draw.intervals(ax, rows, "Bradley–Terry score, with 95% interval")
         return ax
 
 
@@ -350,7 +360,7 @@ class JudgedRanking(Result):
     Attributes
     ----------
     ranking : Ranking
-        By people and judges together; its intervals are valid for what people would say, however wrong the judges are.
+        By people and judges together. Its intervals are valid for what people would say, however wrong the judges are.
     people : Ranking
         By the same people alone.
     weight : float
@@ -386,7 +396,7 @@ class JudgedRanking(Result):
     def __str__(self) -> str:
         lines = [
             self.ranking.verdict,
-            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with judges alone: as "
+            f"{self.labelled:,} pairs with votes of people and judges, {self.unlabelled:,} with only judges: as "
             f"precise as {self.effective:,.0f} votes of people. Weight of the judges: {self.weight:.2f}.",
             "",
             self.table(),
@@ -397,7 +407,7 @@ class JudgedRanking(Result):
                 f"; agrees with people on {self.agreement[name]:.2f} of the pairs" if name in self.agreement else ""
             )
             lines.append(f"{name}: the left side wins {share:.3f} of the untied votes{agrees}")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def _headline(self) -> str:
         return self.ranking.verdict
@@ -406,10 +416,14 @@ class JudgedRanking(Result):
         rows = []
         for name, score in self.ranking.scores.items():
             best, worst = self.ranking.ranks[name]
-            own, alone = self.ranking.interval[name], self.people.interval[name]
-            cells = [f"{score:.2f}", f"{own[0]:.2f} to {own[1]:.2f}", str(best) if best == worst else f"{best}–{worst}"]
+            interval, alone = self.ranking.interval[name], self.people.interval[name]
+            cells = [
+                f"{score:.2f}",
+                f"{interval[0]:.2f} to {interval[1]:.2f}",
+                str(best) if best == worst else f"{best}–{worst}",
+            ]
             rows.append([name, *cells, f"{self.people.scores[name]:.2f}", f"{alone[0]:.2f} to {alone[1]:.2f}"])
-        head = ["", "score", "95 % interval of it", "rank", "people alone", "95 % interval of that"]
+        head = ["", "score", "95% interval", "rank", "people only", "95% interval"]
         return TableData(head, rows)
 
     def _records(self) -> list[dict[str, Any]]:

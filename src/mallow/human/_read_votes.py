@@ -39,7 +39,7 @@ FASTEST = 25.0  # seconds; paper: answers faster than this were dropped in the p
 
 
 class DroppedRow(Exception):  # noqa: N818 - it is no error
-    """A row that holds no vote; the reason is counted."""
+    """A row that holds no vote. The reason is counted."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ def _label_studio(row: Row) -> Iterator[Vote]:
     sides = next((pair for pair in names if set(pair) <= set(data)), None)
     if sides is None:
         raise InputError(
-            f"each task's data must name the systems as model_a and model_b; it has {', '.join(map(str, data))}. Pass "
+            f"each task's data must name the systems as model_a and model_b, but it has "
+            f"{', '.join(map(str, data))}. Pass "
             "`columns={'model_a': …, 'model_b': …}`."
         )
     for annotation in row["annotations"]:
@@ -178,9 +179,9 @@ def find_format(columns: Iterable[str]) -> Format:
     for form in FORMATS:
         if set(form.needs) <= there:
             return form
-    known = "; ".join(f"{', '.join(form.needs)} ({form.name})" for form in FORMATS)
+    formats = "; ".join(f"{', '.join(form.needs)} ({form.name})" for form in FORMATS)
     raise InputError(
-        f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {known}. Name "
+        f"these columns are of no known format of votes: {', '.join(sorted(map(str, there)))}. Known: {formats}. Name "
         "the columns with `columns={'model_a': …, 'model_b': …, 'winner': …}`."
     )
 
@@ -352,7 +353,7 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse_at(where: str, text: str) -> Any:
-    """What JSON holds; the error for anything else names the place."""
+    """What JSON holds. The error for anything else names the place."""
     try:
         return parse_json(text)
     except ValueError as error:

@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True)
 class QualityChecks:
-    """Pairs whose answers tell how careful an annotator is; they are not votes.
+    """Pairs whose answers tell how careful an annotator is. They are not votes.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Study(Result):
         """Twelve hexadecimal digits that identify the whole study."""
         return _digest(self._seal(), 12)
 
-    @property
+    @functools.cached_property
     def pair_counts(self) -> dict[tuple[str, str], int]:
         """How many tasks compare each pair of systems, whatever the sides; pairs in the order of `systems`."""
         place = {name: number for number, name in enumerate(self.systems)}
@@ -190,22 +190,22 @@ class Study(Result):
 
     def __str__(self) -> str:
         pairs, counts = self.pair_counts, set(self.pair_counts.values())
-        each = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+        times = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
         prompts = len({task.prompt for task in self.tasks})
         kind = "texts" if self.sample_kind == "text" else "pictures"
         lines = [
-            f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {each} "
+            f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {times} "
             f"comparisons each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair "
             "and question.",
             f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: "
-            f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}; a pair again, "
+            f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}, and a repeated pair, "
             f"{_every(self.checks.repeat_every)}.",
         ]
         if self.dropped:
             total = sum(map(len, self.dropped.values()))
             reasons = "; ".join(f"{len(ids):,} {reason}" for reason, ids in self.dropped.items())
             lines.append(f"Prompts left out: {total:,} ({reasons}).")
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def _table(self) -> TableData:
         rows = [[record["first"], record["second"], *map(str, list(record.values())[2:])] for record in self._records()]
@@ -298,7 +298,7 @@ def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
 
 
 def read_study(path: str | os.PathLike[str], *, accept_edits: bool = False) -> Study:
-    """The study in a file of `write_study`; a file that was edited since is refused, unless `accept_edits` is true."""
+    """The study in a file of `write_study`. A file that was edited since is refused, unless `accept_edits` is true."""
     text = read_text(path)
     try:
         data = parse_json(text)
@@ -339,7 +339,7 @@ def picture_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _copy(item: str, folder: Path) -> str:
-    """Copy a picture under the name of its content; the name of its file or folder might tell the system."""
+    """Copy a picture under the name of its content. The name of its file or folder might tell the system."""
     source = Path(item)
     if source.suffix.lower() not in _SHOWN:
         raise InputError(
@@ -365,7 +365,7 @@ def read_form(path: str | os.PathLike[str]) -> Form:
     unknown = set(data) - set(Form.__dataclass_fields__)
     if unknown:
         raise InputError(
-            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}; it has "
+            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}. Its fields are "
             f"{', '.join(Form.__dataclass_fields__)}."
         )
     try:

@@ -85,7 +85,7 @@ def design_study(
         At least one.
     design : StudyDesign
     gold : sequence of Task
-        Gold pairs of your own, with `expected`; they replace those that `design.checks.gold` would make. Pictures need
+        Gold pairs of your own, with `expected`. They replace those that `design.checks.gold` would make. Pictures need
         them.
     rng : int, Generator or None
         The seed: the same samples and the same seed give the same study.
@@ -141,7 +141,7 @@ def _system_names(reference: str, systems: Mapping[str, Any]) -> list[str]:
     names = [reference, *systems]
     if len(set(names)) < len(names):
         raise InputError(
-            f"the systems must have names other than that of the reference, {reference!r}; rename one, or pass "
+            f"the systems must have other names than the reference, {reference!r}; rename one, or pass "
             "`reference_name`."
         )
     for name in names:
@@ -171,7 +171,7 @@ def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.G
     for (a, b), count in counts.items():
         if len(eligible[a, b]) < count:
             raise InputError(
-                f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both; there are "
+                f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both, but there are "
                 f"{len(eligible[a, b])}. {pool.explain()} Ask for fewer comparisons with `pairs=AllPairs(…)`, "
                 "allow shorter texts with `window=TextWindow(…)`, or take all prompts with `prompts=None`."
             )

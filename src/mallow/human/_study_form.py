@@ -65,7 +65,7 @@ class Form:
         One per bullet point.
     questions : tuple of Question
     options : tuple of five str
-        From "definitely A" to "definitely B"; they stand for the answers -2, -1, 0, 1, 2.
+        From "definitely A" to "definitely B". They stand for the answers -2, -1, 0, 1, 2.
     examples : tuple of Example
     language : str
         The language of the form, as HTML names it: "en", "ar". Contexts and continuations find their own direction.
@@ -187,7 +187,7 @@ _PICTURE_EXAMPLES = (
         left="A blurred snapshot of a dog that turns its head, badly lit.",
         right="A brilliant portrait of a dog in evening light. It has five legs.",
         answers={"real": -2, "appealing": 1},
-        why="A is a bad photograph, but a photograph; no dog has five legs. B is still the more beautiful picture: the "
+        why="A is a bad photograph, but a photograph. No dog has five legs. B is still the more beautiful picture: the "
         "questions may have different answers.",
     ),
 )
@@ -207,4 +207,4 @@ IMAGE_FORM = Form(
     ),
     examples=_PICTURE_EXAMPLES,
 )
-"""A form for pictures; the paper has no study of them."""
+"""A form for pictures. The paper has no study of them."""

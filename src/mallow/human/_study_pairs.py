@@ -24,7 +24,7 @@ class PairScheme(Protocol):
     """Decides how often each pair of systems is compared."""
 
     def __call__(self, systems: Sequence[str]) -> Counts:
-        """Comparisons of each pair; the first system is the reference. Pairs are in the order of `systems`."""
+        """Comparisons of each pair. The first system is the reference. Pairs are in the order of `systems`."""
 
 
 @dataclass(frozen=True)

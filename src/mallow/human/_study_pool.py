@@ -100,7 +100,7 @@ class PromptFilter:
     letters : float
         The smallest share of letters among the characters that are no white space.
     keep : frozenset of str or None
-        Ids of the prompts to use, chosen by hand; the rules then do not apply.
+        Ids of the prompts to use, chosen by hand. The rules then do not apply.
 
     Examples
     --------
@@ -214,18 +214,18 @@ def collect_pool(samples: Mapping[str, Samples], window: TextWindow, rules: Prom
         lost = [prompt for prompt in contexts if prompt not in refused and prompt not in set(labels[name])]
         if lost:
             dropped.setdefault(f"without a sample of {name} (its pairs only)", []).extend(lost)
-    fitting = {prompt for own in items.values() for prompt in own}
+    fitting = {prompt for prompts in items.values() for prompt in prompts}
     accounted = {prompt for prompts in dropped.values() for prompt in prompts}
     lost = [prompt for prompt in contexts if prompt not in fitting and prompt not in accounted]
     if lost:
         dropped[f"all texts shorter than {window.least} tokens"] = lost
-    sources = {name: f"{own.source} ({_fingerprint(own)})" for name, own in samples.items()}
+    sources = {name: f"{side.source} ({_fingerprint(side)})" for name, side in samples.items()}
     frozen = {reason: tuple(prompts) for reason, prompts in dropped.items()}
     return Pool(kind, items, contexts, frozen, short, sources, tuple(caveats))
 
 
 def _common_kind(samples: Mapping[str, Samples]) -> str:
-    kinds = {name: own.kind for name, own in samples.items()}
+    kinds = {name: side.kind for name, side in samples.items()}
     if len(set(kinds.values())) > 1 or not set(kinds.values()) <= {"text", "image"}:
         shown = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
         raise InputError(f"a study needs texts of all systems, or images of all; got {shown}.")
@@ -233,8 +233,8 @@ def _common_kind(samples: Mapping[str, Samples]) -> str:
 
 
 def _match(samples: Mapping[str, Samples], kind: str) -> tuple[dict[str, Sequence[str]], list[Caveat]]:
-    """The id of the prompt of each sample; its place where there are no ids and prompts, or images share no names."""
-    named = {name: own.ids or own.prompts for name, own in samples.items()}
+    """The id of the prompt of each sample. Its place where there are no ids and prompts, or images share no names."""
+    named = {name: side.ids or side.prompts for name, side in samples.items()}
     without = [name for name, labels in named.items() if labels is None]
     shared = functools.reduce(set.__and__, (set(labels or ()) for labels in named.values()))
     if not without and (shared or kind == "text"):
@@ -248,7 +248,7 @@ def _match(samples: Mapping[str, Samples], kind: str) -> tuple[dict[str, Sequenc
         return {name: labels or () for name, labels in named.items()}, []
     if without and len(without) < len(named):
         raise InputError(
-            f"the samples of all systems must have ids or prompts, or those of none; {join_names(without)} "
+            f"the samples of all systems must have ids or prompts, or none of them may; {join_names(without)} "
             f"{'has' if len(without) == 1 else 'have'} none. Write the `id` or the `prompt` of each sample into the "
             "file."
         )
@@ -264,8 +264,8 @@ def _contexts(samples: Mapping[str, Samples], labels: Mapping[str, Sequence[str]
     """The text of each prompt; systems that disagree about it are an error."""
     contexts: dict[str, str] = {}
     owner: dict[str, str] = {}
-    for name, own in samples.items():
-        texts = own.prompts or [""] * len(own)
+    for name, side in samples.items():
+        texts = side.prompts or [""] * len(side)
         for prompt, context in zip(labels[name], texts, strict=True):
             if contexts.get(prompt) and context and contexts[prompt] != context:
                 raise InputError(

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from mallow._checks import open_unit, positive, seed_from, whole
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.human._paired import SCALE, make_design
+from mallow.human._paired import SCALE
 from mallow.human._rank import FEWEST_CLUSTERS
 from mallow.human._study_pairs import AllPairs, PairScheme, Star
+from mallow.human._vote_power import SharedNoise, share_reached
 from mallow.results import Result, TableData, draw
 
 if TYPE_CHECKING:
@@ -69,8 +68,8 @@ class VoteSharing:
 
     def freedom(self, votes: int) -> float:
         """Degrees of freedom of the errors that `rank` will find."""
-        known = [min(count, votes) - 1.0 for count in (self.prompts, self.annotators) if count is not None]
-        return max(min(known, default=math.inf), 1.0)
+        groups = [min(count, votes) - 1.0 for count in (self.prompts, self.annotators) if count is not None]
+        return max(min(groups, default=math.inf), 1.0)
 
     def __str__(self) -> str:
         parts = [(self.prompts, "prompt", self.prompt_spread), (self.annotators, "annotator", self.annotator_spread)]
@@ -160,7 +159,7 @@ class VotePlan(Result):
     per_pair : int
         Votes on each pair of systems that is compared.
     votes : int
-        Votes in all; each answers all questions about one pair of samples.
+        Votes in all. Each answers all questions about one pair of samples.
     power : float
         The probability of reaching the goal with them, in the simulation.
     goal : VoteGoal
@@ -210,7 +209,7 @@ class VotePlan(Result):
             f"The published {_PUBLISHED} votes per pair reach the goal with probability "
             f"{dict(self.curve)[_PUBLISHED]:.2f}. {self._assumption()}",
         ]
-        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())])
+        return self._with_caveats(lines)
 
     def _assumption(self) -> str:
         if self.sharing == VoteSharing():
@@ -225,7 +224,7 @@ class VotePlan(Result):
         better = first if self.scores[first] > self.scores[second] else second
         other = second if better == first else first
         level = f"{self.goal.level:.3g} level"
-        return f"{better}, which wins {100 * chance:.1f} % against {other}, is then found better at the {level}"
+        return f"{better}, which wins {100 * chance:.1f}% against {other}, is then found better at the {level}"
 
     def _table(self) -> TableData:
         rows = {
@@ -323,10 +322,10 @@ def plan_votes(
     compared = np.array([[names.index(a), names.index(b)] for a, b in scheme(names)])
     tested = _tested(goal, names, values)
     seed = seed_from(rng)
-    known: dict[int, float] = {}
+    powers: dict[int, float] = {}
 
     def power(count: int) -> float:
-        if count not in known:
+        if count not in powers:
             random = np.random.default_rng([seed, count])
             extra = sharing.extra_variance(count * len(compared))
             centres = values + math.sqrt(extra) * random.normal(size=(_RUNS, len(values))) if extra else values[None]
@@ -335,9 +334,9 @@ def plan_votes(
             draws = random.binomial(count, chance, size=(_RUNS, len(compared)))
             freedom = sharing.freedom(count * len(compared))
             noise = random.chisquare(freedom, size=_RUNS) / freedom if math.isfinite(freedom) else np.ones(_RUNS)
-            shared = _SharedNoise(extra / SCALE**2, freedom, noise)
-            known[count] = share_reached(draws, count, compared, values, tested, goal.level, shared)
-        return known[count]
+            shared = SharedNoise(extra / SCALE**2, freedom, noise)
+            powers[count] = share_reached(draws, count, compared, values, tested, goal.level, shared)
+        return powers[count]
 
     count = _smallest(power, goal.power, sharing)
     for other in (_PUBLISHED, *(max(2, round(count * factor)) for factor in (0.25, 0.5, 0.75, 1.5, 2.0))):
@@ -349,8 +348,8 @@ def plan_votes(
     warn_about(caveats)
     chosen = goal if tested is None else VoteGoal("apart", (names[tested[0]], names[tested[1]]), goal.power, goal.level)
     expected = dict(zip(names, values.tolist(), strict=True))
-    curve = tuple(sorted(known.items()))
-    return VotePlan(count, votes, known[count], chosen, expected, pairs, sharing, hours, money, costs, curve, caveats)
+    curve = tuple(sorted(powers.items()))
+    return VotePlan(count, votes, powers[count], chosen, expected, pairs, sharing, hours, money, costs, curve, caveats)
 
 
 def _check_scores(scores: Mapping[str, float]) -> tuple[list[str], Array]:
@@ -412,69 +411,3 @@ def _smallest(power: Callable[[int], float], wanted: float, sharing: VoteSharing
         middle = (low + high) // 2
         low, high = (low, middle) if power(middle) >= wanted else (middle, high)
     return high
-
-
-@dataclass(frozen=True, eq=False)
-class _SharedNoise:
-    """What prompts and annotators do to a study.
-
-    Attributes
-    ----------
-    variance : float
-        That they add to each score, in squared log-odds.
-    freedom : float
-        Degrees of freedom of the errors that are estimated from them.
-    factors : array (runs,)
-        How much larger than the truth the estimate of the variance is in each study.
-    """
-
-    variance: float
-    freedom: float
-    factors: Array
-
-
-def share_reached(
-    draws: NDArray[np.int64],
-    count: int,
-    compared: NDArray[np.int64],
-    values: Array,
-    tested: tuple[int, int] | None,
-    level: float,
-    shared: _SharedNoise,
-) -> float:
-    """In which share of the simulated studies the goal is reached."""
-    estimates, information = _fit(np.asarray(draws + 0.5, dtype=np.float64), count + 1.0, compared, len(values))
-    if tested is None:
-        order = np.argsort(values)
-        return float(np.mean((np.diff(estimates[:, order], axis=1) > 0).all(axis=1)))
-    first, second = tested
-    direction = np.zeros(len(values))
-    direction[first], direction[second] = 1.0, -1.0
-    solved = np.linalg.solve(information, np.broadcast_to(direction[1:, None], (len(draws), len(values) - 1, 1)))
-    single = np.einsum("i,ni->n", direction[1:], solved[..., 0])
-    clustered = (single + 2.0 * shared.variance) * shared.factors
-    reach = np.maximum(
-        np.sqrt(clustered) * float(stdtrit(shared.freedom, 1.0 - level / 2.0)),
-        np.sqrt(single) * -NormalDist().inv_cdf(level / 2.0),
-    )
-    return float(
-        np.mean((estimates[:, first] - estimates[:, second]) * np.sign(values[first] - values[second]) > reach)
-    )
-
-
-def _fit(wins: Array, count: float, compared: NDArray[np.int64], size: int) -> tuple[Array, Array]:
-    """Bradley–Terry scores of many studies at once by Newton's method, the first system at 0, and their information.
-
-    `wins` (runs, pairs) are those of the first system of each pair, of `count` votes each.
-    """
-    design = make_design(compared[:, 0], compared[:, 1], size).toarray()[:, 1:]  # (pairs, size - 1)
-    estimates = np.zeros((len(wins), size - 1))
-    for _ in range(25):
-        chance = 1.0 / (1.0 + np.exp(-(estimates @ design.T)))
-        gradient = (wins - count * chance) @ design
-        information = np.einsum("pi,np,pj->nij", design, count * chance * (1.0 - chance), design, optimize=True)
-        step = np.linalg.solve(information, gradient[..., None])[..., 0]
-        estimates += np.clip(step, -2.0, 2.0)
-        if np.abs(step).max() < 1e-6:
-            break
-    return np.concatenate([np.zeros((len(wins), 1)), estimates], axis=1), np.asarray(information)

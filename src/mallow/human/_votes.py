@@ -36,7 +36,7 @@ class Vote:
     prompt : str
         What both continuations belong to; "" where that is not known.
     seconds : float or None
-        How long the page was looked at; all questions of a page have the same time. None where it was not measured.
+        How long the page was looked at. All questions of a page have the same time. None where it was not measured.
     kind : str
         "task"; "gold", whose answer is known; "repeat", a pair shown again to the same annotator.
     task : str
@@ -75,7 +75,7 @@ class Vote:
 
     def __post_init__(self) -> None:
         if self.left == self.right:
-            raise InputError(f"`left` and `right` must be two systems; both are {self.left!r}.")
+            raise InputError(f"`left` and `right` must be two systems, but both are {self.left!r}.")
         for name in ("answer", "expected"):
             value = getattr(self, name)
             if not (isinstance(value, int) and -2 <= value <= 2) and (name == "answer" or value is not None):
@@ -167,9 +167,9 @@ class Votes:
                 )
             return self
         if question not in self.questions and question not in self.left_out:
-            known = ", ".join(self.questions) or "none"
+            questions = ", ".join(self.questions) or "none"
             hint = did_you_mean(question, self.questions)
-            raise InputError(f"`question` must be one of {known}; got {question!r}.{hint}")
+            raise InputError(f"`question` must be one of {questions}; got {question!r}.{hint}")
         chosen = tuple(vote for vote in self.votes if vote.question == question)
         return replace(self, votes=chosen, left_out={q: self.left_out[q] for q in ("", question) if q in self.left_out})
 
@@ -181,13 +181,13 @@ class Votes:
         return self.drop("of excluded annotators", [vote.annotator in annotators for vote in self.votes])
 
     def drop(self, reason: str, which: Iterable[bool]) -> Votes:
-        """The votes that are not marked; the others are counted as dropped for this reason."""
+        """The votes that are not marked. The others are counted as dropped for this reason."""
         marks = list(which)
         counts = {question: dict(reasons) for question, reasons in self.left_out.items()}
         for vote, out in zip(self.votes, marks, strict=True):
             if out:
-                own = counts.setdefault(vote.question, {})
-                own[reason] = own.get(reason, 0) + 1
+                of_question = counts.setdefault(vote.question, {})
+                of_question[reason] = of_question.get(reason, 0) + 1
         kept = tuple(vote for vote, out in zip(self.votes, marks, strict=True) if not out)
         return replace(self, votes=kept, left_out=counts)
 

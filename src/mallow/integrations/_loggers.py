@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
+from mallow._checks import one_of
 from mallow._optional import optional
-from mallow.errors import InputError
+from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score, Sweep, Track
 from mallow.results import Result
 
@@ -40,28 +45,89 @@ def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
     raise InputError(f"`result` must be a Score, Comparison, Sweep or Track; got {type(result).__name__}.")
 
 
+_NAMES = (
+    "mauve",
+    "mauve_low",
+    "mauve_high",
+    "certified",
+    "certified_at_most",
+    "frontier_integral",
+    "midpoint",
+    "self_score",
+    "p_value",
+)
+
+
 def _numbers(score: Score, prefix: str) -> dict[str, float]:
     low, high = score.interval.get("mauve", (math.nan, math.nan))
     certified = score.certified.get("mauve")
-    values = {
-        "mauve": score.mauve,
-        "mauve_low": low,
-        "mauve_high": high,
-        "certified": math.nan if certified is None else certified.value,
-        "certified_at_most": math.nan if certified is None else certified.high,
-        "frontier_integral": score.frontier_integral,
-        "midpoint": score.midpoint,
-        "self_score": score.self_score["mauve"],
-        "p_value": score.p_value,
-    }
-    return {f"{prefix}/{name}": value for name, value in values.items() if math.isfinite(value)}
+    values = (
+        score.mauve,
+        low,
+        high,
+        math.nan if certified is None else certified.value,
+        math.nan if certified is None else certified.high,
+        score.frontier_integral,
+        score.midpoint,
+        score.self_score["mauve"],
+        score.p_value,
+    )
+    return {f"{prefix}/{name}": value for name, value in zip(_NAMES, values, strict=True) if math.isfinite(value)}
+
+
+def missing_numbers(prefix: str) -> dict[str, float]:
+    """NaN for every number of a monitor: what a program that waits for one of them gets if there is none."""
+    return {f"{prefix}/{name}": math.nan for name in (*_NAMES, "alarm")}
+
+
+OnError = Literal["warn", "raise"]
+
+
+class Shield:
+    """Keeps failures away from a training run: the first is a warning, and `failures` has all of them.
+
+    Attributes
+    ----------
+    on_error : str
+        "warn" or "raise".
+    failures : list of str
+        The traceback of each.
+    """
+
+    def __init__(self, name: str, on_error: OnError, rest: str) -> None:
+        one_of("on_error", on_error, ("warn", "raise"))
+        self.on_error, self.failures, self._name, self._rest = on_error, list[str](), name, rest
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """A block that may fail; it can still be interrupted."""
+        try:
+            yield
+        except Exception as error:
+            if self.on_error == "raise":
+                raise
+            self.failures.append(traceback.format_exc())
+            if len(self.failures) == 1:
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+                warnings.warn(
+                    f"{self._name} failed, and the run goes on without its numbers: {type(error).__name__}: {reason} "
+                    f"{self._rest}",
+                    EstimateWarning,
+                    stacklevel=4,
+                )
+
+
+def _shield(name: str, on_error: OnError) -> Any:
+    return Shield(name, on_error, "Call it with on_error='raise' to see the whole traceback.")()
 
 
 def _verdict(result: Result) -> str:
     return str(getattr(result, "verdict", ""))
 
 
-def log_wandb(result: Result, run: Any = None, *, step: int | None = None, prefix: str = "mallow") -> None:
+def log_wandb(
+    result: Result, run: Any = None, *, step: int | None = None, prefix: str = "mallow", on_error: OnError = "warn"
+) -> None:
     """Log a result to Weights & Biases: numbers as metrics, verdict and signature in the summary of the run.
 
     Parameters
@@ -73,37 +139,53 @@ def log_wandb(result: Result, run: Any = None, *, step: int | None = None, prefi
         As in ``run.log``.
     prefix : str
         As in `metrics_of`.
+    on_error : str
+        "warn": what fails, such as a full disk, is a warning, and the run goes on. "raise": it is an error.
     """
-    if run is None:
-        run = optional("wandb", extra="wandb").run
+    with _shield("log_wandb", on_error):
         if run is None:
-            raise InputError("`run` must be a run of wandb; there is none yet. Call wandb.init() first.")
-    run.log(metrics_of(result, prefix), step=step)
-    run.summary[f"{prefix}/verdict"] = _verdict(result)
-    run.summary[f"{prefix}/signature"] = str(getattr(getattr(result, "comparison", result), "signature", ""))
+            run = optional("wandb", extra="wandb").run
+            if run is None:
+                raise InputError("`run` must be a run of wandb, but there is none yet. Call wandb.init() first.")
+        run.log(metrics_of(result, prefix), step=step)
+        run.summary[f"{prefix}/verdict"] = _verdict(result)
+        run.summary[f"{prefix}/signature"] = str(getattr(getattr(result, "comparison", result), "signature", ""))
 
 
-def log_mlflow(result: Result, *, step: int | None = None, prefix: str = "mallow") -> None:
+def log_mlflow(result: Result, *, step: int | None = None, prefix: str = "mallow", on_error: OnError = "warn") -> None:
     """Log a result to the active run of MLflow: numbers as metrics, the verdict as a tag, the whole as an artifact.
 
-    Characters that MLflow does not allow in the name of a metric become underscores.
+    Characters that MLflow does not allow in the name of a metric become underscores. `on_error` as in `log_wandb`.
     """
-    mlflow = optional("mlflow", extra="mlflow")
-    numbers = {re.sub(r"[^\w\-. :/]", "_", name): value for name, value in metrics_of(result, prefix).items()}
-    mlflow.log_metrics(numbers, step=step)
-    mlflow.set_tag(f"{prefix}/verdict", _verdict(result)[:5000])
-    name = f"{prefix}/{result.KIND}" if step is None else f"{prefix}/{result.KIND}-{step}"
-    mlflow.log_text(result.to_json(), f"{name}.json")
+    with _shield("log_mlflow", on_error):
+        mlflow = optional("mlflow", extra="mlflow")
+        numbers = {re.sub(r"[^\w\-. :/]", "_", name): value for name, value in metrics_of(result, prefix).items()}
+        mlflow.log_metrics(numbers, step=step)
+        mlflow.set_tag(f"{prefix}/verdict", _verdict(result)[:5000])
+        name = f"{prefix}/{result.KIND}" if step is None else f"{prefix}/{result.KIND}-{step}"
+        mlflow.log_text(result.to_json(), f"{name}.json")
 
 
-def log_tensorboard(result: Result, writer: Any, *, step: int | None = None, prefix: str = "mallow") -> None:
-    """Log scalars and the verdict to a ``torch.utils.tensorboard.SummaryWriter``, or one with the same methods."""
-    for name, value in metrics_of(result, prefix).items():
-        writer.add_scalar(name, value, step)
-    writer.add_text(f"{prefix}/verdict", _verdict(result), step)
+def log_tensorboard(
+    result: Result, writer: Any, *, step: int | None = None, prefix: str = "mallow", on_error: OnError = "warn"
+) -> None:
+    """Log scalars and the verdict to a ``torch.utils.tensorboard.SummaryWriter``, or one with the same methods.
+
+    `on_error` as in `log_wandb`.
+    """
+    with _shield("log_tensorboard", on_error):
+        for name, value in metrics_of(result, prefix).items():
+            writer.add_scalar(name, value, step)
+        writer.add_text(f"{prefix}/verdict", _verdict(result), step)
 
 
-def log_trackio(result: Result, run: Any = None, *, step: int | None = None, prefix: str = "mallow") -> None:
-    """Log a result to trackio: numbers as metrics, and the verdict as text beside them. `run` None: the current run."""
-    target = optional("trackio", extra="trackio") if run is None else run
-    target.log({**metrics_of(result, prefix), f"{prefix}/verdict": _verdict(result)}, step=step)
+def log_trackio(
+    result: Result, run: Any = None, *, step: int | None = None, prefix: str = "mallow", on_error: OnError = "warn"
+) -> None:
+    """Log a result to trackio: numbers as metrics, and the verdict as text beside them. `run` None: the current run.
+
+    `on_error` as in `log_wandb`.
+    """
+    with _shield("log_trackio", on_error):
+        target = optional("trackio", extra="trackio") if run is None else run
+        target.log({**metrics_of(result, prefix), f"{prefix}/verdict": _verdict(result)}, step=step)

@@ -7,29 +7,57 @@ from typing import Any
 
 from mallow._optional import optional
 from mallow.evaluate import Monitor, Score
-from mallow.integrations._loggers import metrics_of
+from mallow.integrations._loggers import OnError, Shield, metrics_of, missing_numbers
 
 Sampler = Callable[[Any], object]
 """From the model in training to some of its samples: texts, or an array of features."""
 
 
-def _evaluate(monitor: Monitor, sample: Sampler, model: Any, scores: list[Score], prefix: str) -> dict[str, float]:
-    """The numbers of the model as it is now; samples of earlier evaluations, by another model, are forgotten."""
-    monitor.reset()
-    training = bool(getattr(model, "training", False))
-    if training:
-        model.eval()
-    try:
-        batch = sample(model)
-    finally:
-        if training:
-            model.train()
-    monitor.update(batch)
-    scores.append(monitor.compute())
-    return {**metrics_of(scores[-1], prefix), f"{prefix}/alarm": float(monitor.alarm)}
+_REST = (
+    "Later failures are not shown: `failures` of the {kind} holds the traceback of each, and on_error='raise' ends the "
+    "run at the first."
+)
 
 
-def trainer_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "eval_mallow") -> Any:
+class _Evaluation:
+    """What callbacks of all packages share: the scores so far, and the failures that did not end the run."""
+
+    def __init__(self, monitor: Monitor, sample: Sampler, prefix: str, on_error: OnError) -> None:
+        self._monitor, self._sample, self._prefix = monitor, sample, prefix
+        self._shield = Shield("The callback of mallow", on_error, _REST.format(kind="callback"))
+        self.scores: list[Score] = []
+
+    @property
+    def failures(self) -> list[str]:
+        """The traceback of each failure."""
+        return self._shield.failures
+
+    def numbers(self, model: Any) -> dict[str, float]:
+        """The numbers of the model as it is now, each NaN if there is no score.
+
+        Samples of earlier evaluations, by another model, are forgotten.
+        """
+        with self._shield():
+            self._monitor.reset()
+            training = bool(getattr(model, "training", False))
+            if training:
+                model.eval()
+            try:
+                batch = self._sample(model)
+            finally:
+                if training:
+                    model.train()
+            self._monitor.update(batch)
+            score, alarm = self._monitor.compute(), float(self._monitor.alarm)
+            numbers = {**metrics_of(score, self._prefix), f"{self._prefix}/alarm": alarm}
+            self.scores.append(score)
+            return numbers
+        return missing_numbers(self._prefix)
+
+
+def trainer_callback(
+    monitor: Monitor, sample: Sampler, *, prefix: str = "eval_mallow", on_error: OnError = "warn"
+) -> Any:
     """A ``transformers.TrainerCallback`` that scores samples of the model at every evaluation of a ``Trainer``.
 
     The numbers join the metrics of the evaluation, so that ``metric_for_best_model="eval_mallow/mauve"`` works, and the
@@ -44,55 +72,53 @@ def trainer_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "eval_m
         drift.
     prefix : str
         As in `metrics_of`.
+    on_error : str
+        "warn": what fails, in `sample` or in scoring, does not end the training. The first failure is a warning,
+        `failures` of the callback has the tracebacks of all, and the numbers of that evaluation are NaN, so that
+        ``metric_for_best_model`` still finds its own. "raise": the training ends with the error.
     """
     transformers = optional("transformers", extra="text")
 
-    class MallowCallback(transformers.TrainerCallback):  # type: ignore[misc,name-defined]
+    class MallowCallback(_Evaluation, transformers.TrainerCallback):  # type: ignore[misc,name-defined]
         """Scores samples at every evaluation."""
-
-        def __init__(self) -> None:
-            self.scores: list[Score] = []
 
         def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             """Score samples of the model; called by the Trainer."""
             if not state.is_world_process_zero:
                 return
-            numbers = _evaluate(monitor, sample, kwargs["model"], self.scores, prefix)
+            numbers = self.numbers(kwargs["model"])
             if kwargs.get("metrics") is not None:
                 kwargs["metrics"].update(numbers)
             state.log_history.append({**numbers, "step": state.global_step})
 
-    return MallowCallback()
+    return MallowCallback(monitor, sample, prefix, on_error)
 
 
-def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mallow") -> Any:
+def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mallow", on_error: OnError = "warn") -> Any:
     """A Lightning ``Callback`` that scores samples of the module at the end of every validation, and logs the numbers.
 
-    Works with the packages ``lightning`` and ``pytorch_lightning``; the first one that is installed is taken.
-    Parameters as in `trainer_callback`; `scores` of the callback has all scores.
+    Works with the packages ``lightning`` and ``pytorch_lightning``. The first one that is installed is taken.
+    Parameters as in `trainer_callback`; `scores` of the callback has all scores. Lightning's ``EarlyStopping`` ends a
+    training where its number is NaN, unless it has ``check_finite=False``.
     """
     try:
         package = optional("lightning.pytorch", extra="lightning")
     except ValueError:
         package = optional("pytorch_lightning", extra="lightning")
 
-    class MallowCallback(package.Callback):  # type: ignore[misc,name-defined]
+    class MallowCallback(_Evaluation, package.Callback):  # type: ignore[misc,name-defined]
         """Scores samples at the end of every validation."""
-
-        def __init__(self) -> None:
-            self.scores: list[Score] = []
 
         def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
             """Score samples of the module; called by the Lightning trainer."""
             if trainer.sanity_checking or not trainer.is_global_zero:
                 return
-            numbers = _evaluate(monitor, sample, pl_module, self.scores, prefix)
-            pl_module.log_dict(numbers, rank_zero_only=True)
+            pl_module.log_dict(self.numbers(pl_module), rank_zero_only=True)
 
-    return MallowCallback()
+    return MallowCallback(monitor, sample, prefix, on_error)
 
 
-def torch_metric(monitor: Monitor, *, prefix: str = "mallow", **options: Any) -> Any:
+def torch_metric(monitor: Monitor, *, prefix: str = "mallow", on_error: OnError = "warn", **options: Any) -> Any:
     """A ``torchmetrics.Metric`` that counts batches of a model's samples in the bins of a monitor.
 
     Its state is what the monitor has counted. Across processes the parts of all of them are added up, exactly: the
@@ -106,6 +132,9 @@ def torch_metric(monitor: Monitor, *, prefix: str = "mallow", **options: Any) ->
         It is not changed.
     prefix : str
         As in `metrics_of`.
+    on_error : str
+        "warn": a batch that cannot be counted is left out, and numbers without an answer are NaN; the first failure is
+        a warning, and `failures` of the metric has the tracebacks of all. "raise": each is an error.
     **options
         Those of ``torchmetrics.Metric``.
 
@@ -140,19 +169,28 @@ def torch_metric(monitor: Monitor, *, prefix: str = "mallow", **options: Any) ->
 
         def __init__(self) -> None:
             super().__init__(dist_sync_fn=gather, **options)
+            self._shield = Shield("The metric of mallow", on_error, _REST.format(kind="metric"))
             self.add_state("part", default=as_tensor(start.counted()), dist_reduce_fx=None)
 
         def update(self, batch: Any) -> None:
             """Count a batch: texts, or a tensor of features (n, d)."""
-            total = start.combine(self._parts())
-            total.update(batch.detach().cpu().numpy() if isinstance(batch, torch.Tensor) else batch)
-            self.part = as_tensor(total.counted()).to(self.device)
+            with self._shield():
+                total = start.combine(self._parts())
+                total.update(batch.detach().cpu().numpy() if isinstance(batch, torch.Tensor) else batch)
+                self.part = as_tensor(total.counted()).to(self.device)
 
         def compute(self) -> Any:
             """The numbers of the score of all samples, as a dict of tensors."""
-            total = start.combine(self._parts())
-            numbers = {**metrics_of(total.compute(), prefix), f"{prefix}/alarm": float(total.alarm)}
+            numbers = missing_numbers(prefix)
+            with self._shield():
+                total = start.combine(self._parts())
+                numbers = {**metrics_of(total.compute(), prefix), f"{prefix}/alarm": float(total.alarm)}
             return {name: torch.tensor(value, dtype=torch.float64) for name, value in numbers.items()}
+
+        @property
+        def failures(self) -> list[str]:
+            """The traceback of each failure."""
+            return self._shield.failures
 
         def _parts(self) -> list[bytes]:
             rows = self.part if self.part.ndim == 2 else self.part[None]  # one row per process once they are gathered

@@ -28,7 +28,7 @@ def within_memory(
     release: Callable[[], object] | None = None,
     advice: str = "Use a smaller model or shorter samples.",
 ) -> Iterator[tuple[NDArray[np.int64], T]]:
-    """The places of the samples in each batch, longest first, with what `compute` returns for them; each place once.
+    """The places of the samples in each batch, longest first, with what `compute` returns for them. Each place once.
 
     A batch is a rectangle as wide as its longest sample. It has at most `budget` cells (unless it is a single sample).
     At most the share `waste` of them is padding, or `overhead` cells if that is more; samples of equal length need

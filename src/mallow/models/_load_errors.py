@@ -24,9 +24,9 @@ def explain_hub_error(error: BaseException, model: str, revision: str | None, al
             f"hf auth login. {instead}"
         )
     if "RevisionNotFoundError" in kinds:
-        return f"`revision` must be a branch, tag or commit of {model} on the hub; there is no {revision!r}."
+        return f"`revision` must be a branch, tag or commit of {model} on the hub, but there is no {revision!r}."
     if kinds & {"RepositoryNotFoundError", "HFValidationError"}:
-        return f"`model` must be on the hub; there is no {model} that you have access to. Check the name. {instead}"
+        return f"`model` must be on the hub, but there is no {model} that you have access to. Check the name. {instead}"
     if kinds & {"LocalEntryNotFoundError", "ConnectError", "ConnectionError", "TimeoutException"}:
         at = "" if revision is None else f" at {revision!r}"
         connect = "unset HF_HUB_OFFLINE" if "OfflineModeIsEnabled" in kinds else "connect"
@@ -38,7 +38,7 @@ def explain_hub_error(error: BaseException, model: str, revision: str | None, al
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message as a sentence; its class name if it has no message."""
+    """The first line of an error's message as a sentence. Its class name if it has no message."""
     lines = str(error).strip().splitlines()
     line = lines[0].strip() if lines else type(error).__name__
     return line if line.endswith((".", "?", "!")) else line + "."
@@ -78,7 +78,7 @@ def refuse_files_elsewhere(model: str, folder: Path) -> None:
     """Refuse a folder whose model needs files outside of it: its digest, and so its name, would not cover them."""
     if (folder / "adapter_config.json").is_file():
         raise InputError(
-            f"`model` must have all its weights; {model} is an adapter of another model. Merge both "
+            f"`model` must have all its weights; {model} is an adapter of a different model. Merge both "
             "(merge_and_unload of peft), save the result, and pass its folder."
         )
     modules = _read(folder / "modules.json")

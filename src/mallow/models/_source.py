@@ -36,12 +36,12 @@ from mallow.models._load_errors import (
 from mallow.models._options import Precision, choose_device, choose_precision
 from mallow.models._tokens import Attention, attention_of
 
-_OTHER_ARCHITECTURE = "Does its config.json name another architecture than that of the weights?"
+_OTHER_ARCHITECTURE = "Does its config.json name the architecture of the weights?"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A pretrained model and how to run it; nothing is loaded before it is needed.
+    """A pretrained model and how to run it. Nothing is loaded before it is needed.
 
     Parameters
     ----------
@@ -197,8 +197,8 @@ class Source:
         tokens, vocabulary = len(tokenizer), getattr(network.config.get_text_config(), "vocab_size", 0)
         if tokens < vocabulary / 2:
             raise InputError(
-                f"`model` must come with its tokenizer; the tokenizer of {self.model} knows {tokens} tokens, the model "
-                f"{vocabulary}. Save the tokenizer into the same folder."
+                f"`model` must come with its tokenizer, but the tokenizer of {self.model} knows {tokens} tokens, "
+                f"the model {vocabulary}. Save the tokenizer into the same folder."
             )
 
     @contextlib.contextmanager
@@ -233,7 +233,7 @@ class Source:
             if self.is_local:
                 package = "sentence-transformers" if self.extra == "sentence" else "transformers"
                 raise InputError(
-                    f"`model` must be a model saved by {package}; the {part} of {self.model} cannot be loaded: "
+                    f"`model` must be a model saved by {package}, but the {part} of {self.model} cannot be loaded: "
                     f"{first_line(error)}"
                 ) from error
             raise InputError(explain_hub_error(error, self.model, self.revision, self._local_files)) from error
@@ -258,7 +258,7 @@ def _check_model(model: str | os.PathLike[str], files: str) -> str:
     if os.path.exists(local):
         return local
     if name.endswith(".gguf") or not re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", name):
-        raise InputError(f"{rule}; there is no {name}.")
+        raise InputError(f"{rule}, but there is no {name}.")
     return name
 
 

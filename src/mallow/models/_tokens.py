@@ -18,7 +18,7 @@ from mallow._optional import optional
 from mallow.errors import InputError
 
 Attention = Literal["causal", "both", "encoder"]
-"""Only backwards; in both directions; the encoder of an encoder–decoder model."""
+"""Only backwards; in both directions. The encoder of an encoder–decoder model."""
 
 Tokens = NDArray[np.int32]
 
@@ -76,7 +76,7 @@ def tokenise(tokenizer: Any, texts: Sequence[str], limit: int, *, add_bos: bool)
             if not row.size:
                 if for_empty is None:
                     raise InputError(
-                        f"`samples` must have at least one token each; the text at {len(tokens)} has none, and the "
+                        f"`samples` must have at least one token each, but the text at {len(tokens)} has none, and the "
                         "tokenizer has no token that begins or ends a text. Leave such texts out."
                     )
                 row = np.asarray([for_empty], np.int32)
@@ -108,9 +108,9 @@ class TokenFile:
 
 
 @functools.lru_cache(maxsize=4)
-def load_token_file(path: str, *, extra: str = "human") -> Any:
+def load_token_file(path: str) -> Any:
     """The tokenizer of a file or folder, which neither cuts nor pads; see `TokenFile`."""
-    tokenizers = optional("tokenizers", extra=extra)
+    tokenizers = optional("tokenizers", extra="human")
     place = Path(path).expanduser()
     file = place / "tokenizer.json" if place.is_dir() else place
     vocabulary, merges = place / "vocab.json", place / "merges.txt"
@@ -122,7 +122,7 @@ def load_token_file(path: str, *, extra: str = "human") -> Any:
         else:
             raise InputError(
                 '`tokenizer` must be "words", a tokenizer.json, or a folder with one or with '
-                f"GPT-2's vocab.json and merges.txt; there is none at {path!r}."
+                f"GPT-2's vocab.json and merges.txt, but there is none at {path!r}."
             )
     except InputError:
         raise
@@ -163,8 +163,9 @@ def words(text: str) -> list[str]:
 def _pattern() -> re.Pattern[str]:
     # \w does not match combining marks, and `re` has no class for them: without this, Hindi words would be cut into
     # pieces. Built at the first use, because going through the characters takes a few milliseconds.
-    letters = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))  # there are no marks elsewhere
-    marks = _ranges([code for code in letters if unicodedata.category(chr(code))[0] == "M"])
+    letters = map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))  # there are no marks elsewhere
+    others = (letter for letter in letters if letter.isprintable() and not letter.isalnum())  # few: categories are slow
+    marks = _ranges([ord(letter) for letter in others if unicodedata.category(letter)[0] == "M"])
     alone = "\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
     invisible = "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     skin, flag = "\U0001f3fb-\U0001f3ff", "[\U0001f1e6-\U0001f1ff]"

@@ -14,7 +14,7 @@ from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, Settings, compare_pairs, embed_pairs
-from mallow.evidence import MAUVE_STAR, Measure
+from mallow.evidence import MAUVE_STAR, Measure, find_measure
 from mallow.explain import Diagnosis, diagnose_embedded
 from mallow.theory import extrapolated
 
@@ -77,14 +77,14 @@ def compare_and_diagnose(
     reference: Any,
     systems: Mapping[str, Any],
     *,
-    measure: Measure = MAUVE_STAR,
+    measure: Measure | str = MAUVE_STAR,
     embedder: AnyEmbedder | str | None = None,
     paired: bool = False,
     prompts: str = "joint",
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
-    """A comparison of several systems and a diagnosis of each, for `html` and `write`; nothing is embedded twice.
+    """A comparison of several systems and a diagnosis of each, for `html` and `write`. Nothing is embedded twice.
 
     The results are those of `mallow.compare` and `mallow.diagnose`, the latter with six examples of images. Caveats are
     in the results, and nothing is warned about. A measure that cannot be split into bins has no diagnoses.
@@ -109,6 +109,7 @@ def compare_and_diagnose(
     rng :
         The seed of the clusterings, as in `mallow.compare`.
     """
+    measure = find_measure(measure)
     seed = seed_from(rng)
     pairs = embed_pairs(reference, systems, embedder, measure, paired=paired, prompts=prompts)
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed))

@@ -100,7 +100,7 @@ def write(
     ranking: AnyRanking | None = None,
     title: str | None = None,
 ) -> None:
-    """Write the page of `html` to a file, all of it or nothing; an existing file is replaced.
+    """Write the page of `html` to a file, all of it or nothing. An existing file is replaced.
 
     Parameters
     ----------
@@ -172,6 +172,7 @@ def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict
             region.terms for diagnosis in diagnoses.values() for region in (*diagnosis.missed, *diagnosis.invented)
         ),
         "telling": {name: sentences.telling_words(diagnosis) for name, diagnosis in diagnoses.items()},
+        "off_topic": {name: tables.off_topic_table(diagnosis) for name, diagnosis in diagnoses.items()},
         "bins": sorted({score.signature.bins for score in scores.values() if score.signature.bins is not None}),
         "repeats": sorted({len(score.values["mauve"]) for score in scores.values()}),
         "permutations": sorted(

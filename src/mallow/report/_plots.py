@@ -54,7 +54,7 @@ def frontier_figure(comparison: Scored) -> Figure:
 
 
 def score_figure(comparison: Scored) -> Figure:
-    """The published scores of all systems with the interval of other draws, what is certified, and the self-score.
+    """The published scores of all systems with the interval of repeat samples, what is certified, and the self-score.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def rank_figure(comparison: Comparison) -> Figure:
     shown = as_comparison(comparison)
     if not shown.ranks:
         raise InputError(
-            "`comparison` must have ranks; it has none. Compare all pairs: mallow.compare with baseline=None."
+            "`comparison` must have ranks, but it has none. Compare all pairs: mallow.compare with baseline=None."
         )
     with _figure(0.8 + 0.28 * len(shown.ranks)) as figure:
         draw.ranks(figure.subplots(), shown.ranks)

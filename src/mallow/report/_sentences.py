@@ -53,7 +53,7 @@ def reason_sentence(comparison: Comparison) -> str:
     value, (low, high) = pair.difference["mauve"], pair.interval["mauve"]
     return (
         f"The reason: the certified MAUVE of {pair.first} is {format_number(abs(value), 4)} "
-        f"{'above' if value >= 0 else 'below'} that of {pair.second} (95 % interval of the difference: "
+        f"{'above' if value >= 0 else 'below'} the value of {pair.second} (95% interval of the difference: "
         f"{format_number(low, 4)} to {format_number(high, 4)}; {p_text(pair.adjusted['mauve'])} after correction)."
     )
 
@@ -81,12 +81,12 @@ def material(comparison: Comparison) -> str:
     system = "the system" if len(comparison.scores) == 1 else "each system"
     return (
         f"{_extent(of_reference)} samples of the reference, {_extent(of_systems)} of {system}, "
-        f"as {short_embedder(comparison.signature.embedder)} sees them."
+        f"embedded by {short_embedder(comparison.signature.embedder)}."
     )
 
 
 def short_embedder(embedder: str) -> str:
-    """The embedder without its options; the signature names them all."""
+    """The embedder without its options. The signature names them all."""
     short = embedder.split(",")[0].split("@")[0]
     return f"{short})" if "(" in short and not short.endswith(")") else short
 
@@ -119,13 +119,13 @@ def pipeline_in_words(measure: str) -> str:
     if match is None:
         return ""
     return (
-        f"Features were scaled to length 1, reduced by PCA to {100 * float(match[1]):g} % of their variance and "
+        f"Features were scaled to length 1, reduced by PCA to {100 * float(match[1]):g}% of their variance and "
         "clustered by k-means, and counts were smoothed by adding ½ (MAUVE* with the Kullback–Leibler divergence)."
     )
 
 
 def telling_words(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """The words that the reasons of a diagnosis name; they are marked in its samples."""
+    """The words that the reasons of a diagnosis name. They are marked in its samples."""
     return tuple(dict.fromkeys(term for reason in diagnosis.reasons for term in reason.terms))
 
 
@@ -165,20 +165,19 @@ def format_number(value: float, digits: int = 3) -> str:
 
 
 def typeset(text: str) -> str:
-    """Small numbers as powers of ten, and no line break before per cent or within "p < …".
+    """Small numbers as powers of ten, and no line break within "p < …".
 
     Examples
     --------
-    >>> typeset("p < 1e-6, or 5.1e-12"), typeset("in 48 % of the texts")
-    ('p\\xa0<\\xa010⁻⁶, or 5.1·10⁻¹²', 'in 48\\xa0% of the texts')
+    >>> typeset("p < 1e-6, or 5.1e-12")
+    'p\\xa0<\\xa010⁻⁶, or 5.1·10⁻¹²'
     """
 
     def power(match: re.Match[str]) -> str:
         ten = f"10⁻{match[2].translate(_SUPERSCRIPTS)}"
         return ten if match[1] == "1" else f"{match[1]}·{ten}"
 
-    text = re.sub(r"(?<=\d) %", "\u00a0%", _POWER.sub(power, text))
-    return re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", text)
+    return re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", _POWER.sub(power, text))
 
 
 def group_letters(number: int) -> str:
@@ -203,7 +202,7 @@ def mark_terms(text: str, terms: Iterable[str]) -> Markup:
     Examples
     --------
     >>> print(mark_terms("The Cat & the catalogue; the, cat", ["cat", "the cat"]))
-    <mark>The Cat</mark> &amp; the catalogue; <mark>the, cat</mark>
+    <mark>The Cat</mark> &amp. The catalogue; <mark>the, cat</mark>
     """
     from markupsafe import Markup, escape
 

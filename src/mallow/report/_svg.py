@@ -13,6 +13,7 @@ from mallow.results import at_most, draw
 from mallow.theory import Array, Frontier
 
 _SIDE = 200.0  # of the square in which a frontier is drawn, as in charts.html
+_GAP, _LOWEST = 15.0, 4.0  # of the labels of curves
 
 
 @dataclass(frozen=True)
@@ -178,14 +179,14 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
     pictures = (
         Picture(
             "certified-curves",
-            "What is certain",
+            "Proven",
             "Certified: the true curve lies below, up to the noise of sampling",
             _name(sure),
         ),
         Picture(
             "published-curves",
             "As in papers",
-            "Published: the area below is MAUVE as in papers; it can miss a gap",
+            "Published: the area below is MAUVE as in papers, which can miss a gap",
             _name(published),
         ),
     )
@@ -197,7 +198,7 @@ _Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and wha
 
 def _certified(score: Score, frontier: Frontier) -> _Curve:
     estimate = score.certified["mauve"]
-    says = f"certified MAUVE {estimate.value:.4f}; with 95 % confidence at most {at_most(estimate.high)}"
+    says = f"certified MAUVE {estimate.value:.4f}, with 95% confidence at most {at_most(estimate.high)}"
     return frontier, score.scale, estimate.value, says
 
 
@@ -205,7 +206,7 @@ def _published(score: Score) -> _Curve:
     says = f"published MAUVE {score.mauve:.3f}"
     if "mauve" in score.interval:
         low, high = score.interval["mauve"]
-        says += f"; 95 % of other draws from {low:.3f} to {high:.3f}"
+        says += f", 95% of repeat samples from {low:.3f} to {high:.3f}"
     return score.frontier, score.scale, score.mauve, says
 
 
@@ -222,8 +223,8 @@ def _name(curves: list[tuple[int, str, _Curve]]) -> tuple[NamedCurve, ...]:
     return tuple(NamedCurve(*curve, label=height) for curve, height in zip(drawn, heights, strict=True))
 
 
-def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, high: float = _SIDE) -> list[float]:
-    """Heights in the given order, near the wanted ones and `gap` apart; closer together only where there is no room.
+def spread_labels(wanted: list[float]) -> list[float]:
+    """Heights in the given order, near the wanted ones and 15 apart; closer together only where there is no room.
 
     Examples
     --------
@@ -232,11 +233,11 @@ def spread_labels(wanted: list[float], *, gap: float = 15.0, low: float = 4.0, h
     >>> spread_labels([199.0, 200.0])
     [185.0, 200.0]
     """
-    gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
+    gap = min(_GAP, (_SIDE - _LOWEST) / max(len(wanted) - 1, 1))
     heights: list[float] = []
     for height in wanted:
-        heights.append(max(height, low, heights[-1] + gap if heights else low))
-    limit = high
+        heights.append(max(height, _LOWEST, heights[-1] + gap if heights else _LOWEST))
+    limit = _SIDE
     for i in reversed(range(len(heights))):
         heights[i] = min(heights[i], limit)
         limit = heights[i] - gap

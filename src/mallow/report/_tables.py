@@ -9,12 +9,13 @@ from itertools import groupby
 
 from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score
+from mallow.explain import Diagnosis
 from mallow.human import Correlation, Correlations, JudgedRanking, Ranking, Rankings, correlate
-from mallow.report._sentences import format_number, group_letters, typeset
+from mallow.report._sentences import format_number, group_letters, shorten_text, typeset
 from mallow.report._svg import Scale
 from mallow.results import at_least, at_most, p_number
 
-CERTAIN, PAPERS = "What is certain", "As in papers"
+CERTAIN, PAPERS = "Proven", "As in papers"
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
 AnyRanking = Ranking | Rankings | JudgedRanking
 _PEOPLE = "people"  # the question where none has a name
@@ -94,8 +95,8 @@ def ranking_table(comparison: Comparison) -> Table:
     columns = _columns(
         [*(["Rank"] if ranked else []), "System", *(["Group"] if grouped else [])],
         {
-            CERTAIN: ["Certified MAUVE", "With 95 % confidence", "p of no gap"],
-            PAPERS: ["Published MAUVE", "95 % of other draws", "Self-score"],
+            CERTAIN: ["Certified MAUVE", "95% upper bound", "p-value"],
+            PAPERS: ["Published MAUVE", "95% of repeat samples", "Self-score"],
             "": ["Samples"],
         },
     )
@@ -120,6 +121,23 @@ def ranking_table(comparison: Comparison) -> Table:
     return Table(caption, columns, tuple(rows), named_by=int(ranked))
 
 
+def off_topic_table(diagnosis: Diagnosis) -> Table | None:
+    """Texts that are farther from their prompts than the reference's texts, beside these prompts."""
+    if not diagnosis.off_topic:
+        return None
+    rows = [
+        (
+            Cell(shorten_text(one.prompt)),
+            Cell(shorten_text(one.text or "")),
+            _number(one.cosine, 2),
+            _number(one.reference, 2),
+        )
+        for one in diagnosis.off_topic
+    ]
+    caption = "Texts that are farther from their prompts than the reference's texts for the same prompts"
+    return Table(caption, _columns(["Prompt", "Text"], {"": ["Cosine", "Reference"]}), tuple(rows))
+
+
 def rank_cell(ranks: tuple[int, int]) -> Cell:
     """The best and the worst rank that a system may have."""
     best, worst = ranks
@@ -128,7 +146,7 @@ def rank_cell(ranks: tuple[int, int]) -> Cell:
 
 def difference_table(comparison: Comparison) -> Table:
     """All pairs that were tested: the difference in certified MAUVE, and whether it is more than chance."""
-    titles = ["Difference", "95 % interval of it", "p", "p, corrected for all pairs"]
+    titles = ["Difference", "95% interval", "p", "p, corrected for all pairs"]
     columns = (*_columns(["First", "Second"], {"": titles}), Column("Verdict", numeric=False))
     rows = []
     for pair in comparison.ordered_differences():
@@ -155,9 +173,9 @@ def summary_table(scores: dict[str, Score]) -> Table:
     columns = _columns(
         ["System", "Summary"],
         {
-            CERTAIN: ["Certified", "With 95 % confidence"],
-            PAPERS: ["Published", "95 % of other draws", "Spread over seeds", "Self-score"],
-            "Behind the samples": ["Bias-corrected", "95 % interval of it"],
+            CERTAIN: ["Certified", "95% bound"],
+            PAPERS: ["Published", "95% of repeat samples", "Spread over seeds", "Self-score"],
+            "With unlimited samples": ["Bias-corrected", "95% interval"],
         },
     )
     rows = []
@@ -240,7 +258,7 @@ def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], compari
     columns = [Column("System", numeric=False)]
     for question in rankings:
         said = "People" if question == _PEOPLE else f"People: {question}"
-        columns += [Column("Score", group=said), Column("95 % interval of it", group=said)]
+        columns += [Column("Score", group=said), Column("95% interval", group=said)]
         columns += [Column("Rank by people", numeric=False, group=said)]
     columns += [Column("Certified MAUVE", group="Metrics"), Column("Published MAUVE", group="Metrics")]
     nothing = Cell("–", float("-inf"))
@@ -264,7 +282,7 @@ def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], compari
 
 def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
     """How far the metrics agree with people."""
-    titles = ["Spearman correlation", "95 % interval of it", "Worst case", "Systems"]
+    titles = ["Spearman correlation", "95% interval", "Worst case", "Systems"]
     columns = _columns(["Metric", "Question"], {"": titles})
     rows = tuple(
         (

@@ -42,7 +42,7 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Colour, dash and marker of the system with this number; the first 30 differ in colour or dash."""
+    """Colour, dash and marker of the system with this number. The first 30 differ in colour or dash."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "linestyle": _DASHES[number % len(_DASHES)],
@@ -80,8 +80,34 @@ def exponentiated(
     _open_frame(ax)
 
 
+def frontiers(ax: Axes, systems: Mapping[str, Drawable], *, certified: bool = False) -> None:
+    """The exponentiated frontiers of several systems, each with its name and its area at the line."""
+    for number, (name, score) in enumerate(systems.items()):
+        exponentiated(ax, score, label=name, number=number, shade=0.0, certified=certified)
+        frontier = score.certified_frontier if certified else score.frontier
+        if frontier is None:
+            continue
+        x, y = exponentiated_points(frontier, score.scale)
+        # Names are at different angles, seen from the origin: curves that nearly coincide keep theirs apart.
+        angle = np.pi / 2 * (0.85 - 0.7 * (number + 0.5) / len(systems))
+        at = int(np.argmin(np.abs(np.arctan2(y, x) - angle)))
+        area = score.certified["mauve"].value if certified else score.mauve
+        ax.annotate(
+            f"{_plain(name)}  {area:.2f}",
+            (x[at], y[at]),
+            xytext=(-6, -6),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize="small",
+            color=line_style(number)["color"],
+            bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5},
+        )
+    ax.set_title("Certified: at most this area" if certified else "Published: the area is MAUVE", fontsize="medium")
+
+
 def certified_line(ax: Axes, score: Drawable) -> None:
-    """The certified frontier, exponentiated, as a dashed line; nothing where there is none."""
+    """The certified frontier, exponentiated, as a dashed line. Nothing where there is none."""
     if score.certified_frontier is None:
         return
     x, y = exponentiated_points(score.certified_frontier, score.scale)
@@ -105,7 +131,7 @@ def costs(ax: Axes, score: Drawable, *, label: str, number: int = 0) -> None:
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
     """One row per system: above, what is certified, and where the true area may be; below, the published score.
 
-    The published score has the interval of other draws and the self-score beside it.
+    The published score has the interval of repeat samples and the self-score beside it.
     """
     names = list(systems)[::-1]  # the first on top
     wide: dict[str, Any] = {"linewidth": 6, "solid_capstyle": "butt"}
@@ -113,13 +139,13 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
         above, below = row + 0.17, row - 0.17
         if "mauve" in score.certified:
             sure = score.certified["mauve"]
-            may = "where the true value may be (95 % confidence)"
+            may = "where the true value may be (95% confidence)"
             ax.plot([0.0, sure.high], [above, above], color=_PALE, label=may, **wide)
             style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
             ax.plot(sure.value, above, marker="D", label="certified value", **style)
         if "mauve" in score.interval:
             ax.plot(
-                score.interval["mauve"], [below, below], color="0.7", label="95 % of other draws of this size", **wide
+                score.interval["mauve"], [below, below], color="0.7", label="95% of repeat samples of this size", **wide
             )
         if np.isnan(score.mauve):
             continue
@@ -136,15 +162,15 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number in which systems of a family differ, published and certified; others as level lines.
+    """Scores against the number in which systems of a family differ, published and certified. Others as level lines.
 
-    The band is where the published scores of other draws would be; it has a gap where that is not known.
+    The band is where the published scores of repeat samples would be. It has a gap where that is not known.
     """
     ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
     style = line_style(0)
     if np.isfinite(ends).any():
         ax.fill_between(
-            values, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.25, linewidth=0, label="95 % of other draws"
+            values, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.25, linewidth=0, label="95% of repeat samples"
         )
     ax.plot(values, [score.mauve for score in inside], label=f"{_plain(family)}, published", **style)
     certified = [
@@ -195,11 +221,11 @@ def marks(ax: Axes, positions: Sequence[float], label: str) -> None:
 
 
 def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
-    """Certified values as open diamonds, each with a line up to the 95 % upper bound of the area."""
+    """Certified values as open diamonds, each with a line up to the 95% upper bound of the area."""
     values = [estimate.value for estimate in estimates]
     reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
     style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
-    ax.errorbar(places, values, yerr=reach, label="certified, with its 95 % confidence limit", **style)
+    ax.errorbar(places, values, yerr=reach, label="certified, with its 95% confidence limit", **style)
 
 
 def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:

@@ -141,7 +141,7 @@ def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
-    """An array of numbers; a file cannot make any other object."""
+    """An array of numbers. A file cannot make any other object."""
     try:
         dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
         if dtype.kind not in "biuf":
@@ -150,7 +150,7 @@ def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
             return np.array(entry["values"], dtype).reshape(shape)
         return np.frombuffer(base64.b64decode(entry["base64"], validate=True), dtype).reshape(shape).copy()
     except (KeyError, OverflowError, TypeError, ValueError) as error:  # binascii's error is a ValueError
-        raise InputError(f"{_called(field)} must be an array of numbers; it is damaged: {error}.") from None
+        raise InputError(f"{_called(field)} must be an array of numbers, but it is damaged: {error}.") from None
 
 
 class Result:
@@ -175,13 +175,13 @@ class Result:
         """The result that `to_dict` wrote."""
         kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
         if kind != f"mallow {cls.KIND}":
-            raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote; its kind is {kind!r}.")
+            raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote, but its kind is {kind!r}.")
         try:
             result: Self = from_plain(cls, data)
             result._check_parts()
         except InputError as error:
             raise InputError(
-                f"`data` must be what {cls.__name__}.to_dict wrote; it is damaged, or was written by another "
+                f"`data` must be what {cls.__name__}.to_dict wrote, but it is damaged, or was written by another "
                 f"version: {error}"
             ) from error
         return result
@@ -263,6 +263,10 @@ class Result:
     def caveat_lines(self) -> list[str]:
         """The caveats of the result as lines, equal ones of several systems merged into one."""
         return merge_caveats(getattr(self, "caveats", ()))
+
+    def _with_caveats(self, lines: Sequence[str]) -> str:
+        """Lines and those of the caveats, as `str` shows them."""
+        return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def _repr_html_(self) -> str:
         caveats = "".join(f"<li>{html.escape(line)}</li>" for line in self.caveat_lines())

@@ -50,7 +50,7 @@ _MARKDOWN_MARKS = re.compile(
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the interval around it; the attribute that holds the estimate documents what the interval means.
+    """A value and the interval around it. The attribute that holds the estimate documents what the interval means.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class TableData:
     breaks : collection of int
         Rows before which a group begins.
     left : collection of int
-        Columns aligned to the left, as words are; the others are aligned to the right.
+        Columns aligned to the left, as words are. The others are aligned to the right.
     """
 
     head: Row
@@ -141,7 +141,7 @@ class TableData:
 
 
 def render(form: str, table: TableData, *, width: int | None = None) -> str:
-    """A table in one of `FORMS`; a text table wider than `width` becomes one paragraph per row.
+    """A table in one of `FORMS`. A text table wider than `width` becomes one paragraph per row.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def render(form: str, table: TableData, *, width: int | None = None) -> str:
 
 
 def _text(table: TableData) -> str:
-    """For a terminal; an empty line before each group."""
+    """For a terminal. An empty line before each group."""
     starred = {column for _, column in table.marked}
 
     def cell_text(row: int, column: int, cell: str) -> str:

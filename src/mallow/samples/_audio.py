@@ -68,7 +68,7 @@ def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> t
 
 
 def read_audio_header(path: str | os.PathLike[str]) -> AudioHeader:
-    """Rate, channels and duration, without reading the values; an InputError where the header cannot be read."""
+    """Rate, channels and duration, without reading the values. An InputError where the header cannot be read."""
     try:
         if Path(path).suffix.lower() == ".flac":
             info = optional("soundfile", extra="audio").info(os.fspath(path))
@@ -146,7 +146,7 @@ def _decode_wave(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int
 
 
 def _read_wave_header(stream: BinaryIO) -> _WaveHeader:
-    """The chunks of a RIFF file up to the values; a file with fewer of them than it promises is refused."""
+    """The chunks of a RIFF file up to the values. A file with fewer of them than it promises is refused."""
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(12)
     if len(start) < 12 or start[:4] != b"RIFF" or start[8:] != b"WAVE":

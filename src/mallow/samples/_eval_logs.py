@@ -27,7 +27,7 @@ _LARGEST = 1_000_000_000  # bytes of a file that is one object; chosen, as for r
 
 
 def plain_harness_rows(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of which those that lm-evaluation-harness wrote have a text, an id and a prompt; others are as they were.
+    """Rows of which those that lm-evaluation-harness wrote have a text, an id and a prompt. Others are as they were.
 
     A task with several filters writes the same answers once for each: those of the first filter are kept.
     """
@@ -128,8 +128,8 @@ def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     names = list(value)
     fields = list_names(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     raise InputError(
-        f"{name}: must be a JSON array, one JSON object per line, or a log of Inspect; it is an object with the fields "
-        f"{fields}. Write the list of samples to a file of its own."
+        f"{name}: must be a JSON array, one JSON object per line, or a log of Inspect, but it is an object with the "
+        f"fields {fields}. Write the list of samples to a file of its own."
     )
 
 

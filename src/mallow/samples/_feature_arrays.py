@@ -148,7 +148,7 @@ def _keep_finite(
     prompts: tuple[str, ...] | None = None,
     provenance: dict[str, object] | None = None,
 ) -> Samples:
-    """The samples whose features are finite, up to the limit; the others are skipped, or refused."""
+    """The samples whose features are finite, up to the limit. The others are skipped, or refused."""
     skips, labels, limit = Skips(options), ids or prompts, options.limit
     finite = finite_rows(rows, limit if labels is None else None)
     good, stop = np.flatnonzero(finite), len(finite)

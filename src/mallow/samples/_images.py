@@ -96,7 +96,7 @@ def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]
 
 
 class _UnfitError(Exception):
-    """Why an image cannot be used; the message of the InputError puts the name of the image before it."""
+    """Why an image cannot be used. The message of the InputError puts the name of the image before it."""
 
 
 def _reason(error: Exception) -> str:
@@ -138,7 +138,8 @@ def _convert_pillow(pillow: Any, image: Any) -> list[Any]:
         values = np.asarray(image).astype(np.int64)
         if values.size and not 0 <= values.min() <= values.max() <= 65535:
             raise _UnfitError(
-                f"integers must lie in 0 … 65535; they lie in {values.min()} … {values.max()}. Pass an array in [0, 1]"
+                f"integers must lie in 0 … 65535, but they lie in {values.min()} … {values.max()}. Pass an array in "
+                "[0, 1]"
             )
         transparent = image.info.get("transparency")
         if isinstance(transparent, int):
@@ -175,7 +176,8 @@ def _float_bands(pillow: Any, values: NDArray[Any]) -> list[Any]:
     values = values.astype(np.float32)
     if not (np.isfinite(values).all() and values.min() >= 0 and values.max() <= 1):
         raise _UnfitError(
-            f"floating-point values must lie in [0, 1]; they lie in [{values.min():g}, {values.max():g}]. Rescale them"
+            f"floating-point values must lie in [0, 1], but they lie in [{values.min():g}, {values.max():g}]. "
+            "Rescale them"
         )
     if values.shape[2] in (2, 4):
         alpha = values[:, :, -1:]

@@ -51,18 +51,18 @@ def read_folder(folder: Path, name: str, options: Options) -> Samples:
         content = ", ".join(id_ for id_, _ in files[:3]) + (", …" if len(files) > 3 else "")
         kinds = " or ".join(f"{medium.noun} ({' '.join(sorted(medium.suffixes))})" for medium in _MEDIA)
         raise InputError(
-            f"{name}: a folder must contain {kinds}; it contains {content or 'no files'}. "
-            "For texts or features, pass the path of one file."
+            f"{name}: a folder must contain {kinds}, or texts (.txt, one text per file), but it contains "
+            f"{content or 'no files'}. For other texts or features, pass the path of one file."
         )
     if len(entries_of) > 1:
         counts = " and ".join(f"{len(entries)} {medium.noun}" for medium, entries in entries_of.items())
-        raise InputError(f"{name}: a folder must contain samples of one kind; it contains {counts}. Separate them.")
+        raise InputError(f"{name}: a folder must contain samples of one kind, but it contains {counts}. Separate them.")
     (medium, entries), *_ = entries_of.items()
     return _gather(entries, medium, name, options)
 
 
 def read_media(files: Iterable[tuple[str, object]], name: str, options: Options) -> Samples:
-    """The files at some paths, each with its id; the suffix of the first tells their kind."""
+    """The files at some paths, each with its id. The suffix of the first tells their kind."""
     entries = iter(files)
     first = next(entries, None)
     suffix = Path(cast("str", first[1])).suffix.lower() if first and isinstance(first[1], str | os.PathLike) else ""

@@ -71,7 +71,9 @@ def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
     if empty and skips:
         raise skips.nothing_left(name)
     if empty:
-        raise InputError(f"{name}: the archive must contain images ({' '.join(sorted(IMAGE_SUFFIXES))}); it has none.")
+        raise InputError(
+            f"{name}: the archive must contain images ({' '.join(sorted(IMAGE_SUFFIXES))}), but it has none."
+        )
 
 
 class _Entry(tarfile.TarInfo):

@@ -31,7 +31,7 @@ class Samples:
     audio : sequence of paths or None
         Recordings: .wav or .flac files.
     features : array (n, d) or None
-        One row per sample, all entries finite; an array with one axis is n samples of one feature. An array mapped from
+        One row per sample, all entries finite. An array with one axis is n samples of one feature. An array mapped from
         a .npy file stays on disk until it is used. Pass texts, images, audio or features; features may also accompany
         the others, for samples that were embedded elsewhere.
     ids : sequence of str or None
@@ -160,7 +160,7 @@ class Samples:
 
     @property
     def width(self) -> int:
-        """The number of features of a sample; an InputError if the samples are not embedded."""
+        """The number of features of a sample. An InputError if the samples are not embedded."""
         return self.require_features().shape[1] if self.shards is None else self.shards.width
 
     @property
@@ -203,25 +203,25 @@ class Samples:
         return times.pop() if len(times) == 1 else None
 
     def require_texts(self) -> tuple[str, ...]:
-        """The texts; an InputError if the samples are of another kind."""
+        """The texts. An InputError if the samples are of another kind."""
         if self.texts is None:
             raise self._wrong_kind("text")
         return self.texts
 
     def require_images(self) -> tuple[Path, ...]:
-        """The paths of the images; an InputError if the samples are of another kind."""
+        """The paths of the images. An InputError if the samples are of another kind."""
         if self.images is None:
             raise self._wrong_kind("image")
         return self.images
 
     def require_audio(self) -> tuple[Path, ...]:
-        """The paths of the recordings; an InputError if the samples are of another kind."""
+        """The paths of the recordings. An InputError if the samples are of another kind."""
         if self.audio is None:
             raise self._wrong_kind("audio")
         return self.audio
 
     def require_features(self) -> NDArray[Any]:
-        """The features (n, d); an InputError if the samples are not embedded."""
+        """The features (n, d). An InputError if the samples are not embedded."""
         if self.features is None and self.shards is not None:
             return self.shards.read()
         if self.features is None:
@@ -235,7 +235,7 @@ class Samples:
         return InputError(f"{self.source}: {kind} samples are needed here; got {self.kind} samples.")
 
     def load(self) -> Samples:
-        """The same samples with the features of their shards in memory; an InputError if they need too much."""
+        """The same samples with the features of their shards in memory. An InputError if they need too much."""
         if self.shards is None:
             return self
         changes = {"features": self.shards.read(), "ids": self.ids or self.shards.ids(), "shards": None}
@@ -277,7 +277,7 @@ class Samples:
         return Samples.trusted(**self._values() | changes)
 
     def first(self, count: int | None) -> Samples:
-        """The samples of the first `count` prompts; all samples if `count` is None or there are fewer prompts.
+        """The samples of the first `count` prompts. All samples if `count` is None or there are fewer prompts.
 
         Samples with the same id (the same prompt, if there are no ids) belong to one prompt, and a prompt keeps all of
         its samples, wherever they are. Without ids and prompts, or if all samples have the same one, samples are

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from mallow._files import files_below, is_glob, is_url
 from mallow._optional import install_line, optional
@@ -15,6 +17,10 @@ from mallow.errors import InputError
 
 SHARD_SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".tar")
 
+T = TypeVar("T")
+_PAUSES = (0.2, 0.8, 3.2)  # seconds before a call of an object store is made again; chosen: its packages try too
+_REMOTE = getattr(errno, "EREMOTEIO", errno.EIO)  # s3fs: an internal error of the store; Linux alone has it
+_TRANSIENT = (errno.EBUSY, errno.EIO, errno.EAGAIN, _REMOTE)
 Stamp = tuple[int, str]  # bytes; time of the last change, or what an object store calls the version
 
 
@@ -24,7 +30,7 @@ def shard_suffix(name: str) -> str:
 
 
 def list_shards(source: str) -> tuple[str, ...]:
-    """The shards of a folder, a glob or a URL (also of a single file), in the order of their names; all of one format.
+    """The shards of a folder, a glob or a URL (also of a single file), in the order of their names. All of one format.
 
     Hidden files and files of other formats are ignored.
     """
@@ -70,15 +76,17 @@ def _list_local(source: str) -> list[str]:
 
 def _list_remote(source: str) -> list[str]:
     system, path = file_system(source)
-    try:
+
+    def find() -> list[str]:
         if is_glob(path):
-            paths = system.glob(path)
-        elif system.isdir(path):
-            paths = system.find(path)
-        else:
-            paths = [path] if system.exists(path) else []
-    except Exception as error:  # each store has errors of its own
-        raise _no_access(source, error) from error
+            return list(system.glob(path))
+        # Not isdir and exists: for a store that does not answer they say no.
+        return list(system.find(path)) if system.info(path)["type"] == "directory" else [path]
+
+    try:
+        paths = ask_store(source, find)
+    except FileNotFoundError:
+        return []
     return sorted(system.unstrip_protocol(name) for name in paths)
 
 
@@ -96,9 +104,35 @@ def file_system(url: str) -> tuple[Any, str]:
     return system, path
 
 
-def _no_access(name: str, error: Exception) -> InputError:
-    reason = str(error).strip().rstrip(".") or type(error).__name__
-    return InputError(f"{name}: cannot be read: {reason}. Check the address and your credentials for it.")
+def ask_store(name: str, call: Callable[[], T], *, action: str = "read") -> T:
+    """What a call of an object store returns; what may be over in a moment is tried again, with growing pauses.
+
+    An object that does not exist is a FileNotFoundError; everything else is an InputError with the name of the object.
+    """
+    pauses = iter(_PAUSES)
+    while True:
+        try:
+            return call()
+        except (FileNotFoundError, InputError):
+            raise
+        except Exception as error:  # each store has errors of its own
+            pause = next(pauses, None)
+            if pause is None or not _is_transient(error):
+                raise _no_access(name, error, action) from error
+        time.sleep(pause)
+
+
+def _is_transient(error: BaseException) -> bool:
+    """Whether an error is one of the network or of a busy store, and not one of the address or the rights."""
+    if isinstance(error, ConnectionError | TimeoutError) or getattr(error, "errno", None) in _TRANSIENT:
+        return True
+    name = type(error).__name__  # botocore, aiohttp and others have classes of their own
+    return any(word in name for word in ("Timeout", "ConnectionClosed", "EndpointConnection", "ServerDisconnected"))
+
+
+def _no_access(name: str, error: Exception, action: str = "read") -> InputError:
+    reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return InputError(f"{name}: cannot be {action}: {reason}. Check the address and your credentials for it.")
 
 
 def stamp_of(name: str) -> Stamp:
@@ -109,7 +143,7 @@ def stamp_of(name: str) -> Stamp:
             return status.st_size, str(status.st_mtime_ns)
         system, path = file_system(name)
         system.invalidate_cache()
-        facts = system.info(path)
+        facts = ask_store(name, lambda: system.info(path))
     except FileNotFoundError as error:
         raise gone(name) from error
     except OSError as error:
@@ -123,8 +157,7 @@ def stamp_of(name: str) -> Stamp:
 def gone(name: str) -> InputError:
     """The error for a shard that is no longer there."""
     return InputError(
-        f"{name}: the shard is no longer there. Put it back and start again: with a checkpoint, what is done stays "
-        "done."
+        f"{name}: the shard is no longer there. Put it back and start again. A checkpoint keeps finished work."
     )
 
 
@@ -134,7 +167,9 @@ def open_shard(name: str) -> Iterator[BinaryIO]:
     try:
         if is_url(name):
             system, path = file_system(name)
-            stream = system.open(path, "rb")
+            stream = ask_store(name, lambda: system.open(path, "rb"))
+            read = stream.read  # a read that fails leaves the place in the object as it was
+            stream.read = lambda length=-1: ask_store(name, lambda: read(length))
         else:
             stream = open(name, "rb")  # noqa: SIM115 - closed below
     except FileNotFoundError as error:
@@ -146,11 +181,11 @@ def open_shard(name: str) -> Iterator[BinaryIO]:
 
 
 def read_bytes(name: str, start: int, stop: int) -> bytes:
-    """Some bytes of a shard; an InputError if there are fewer."""
+    """Some bytes of a shard. An InputError if there are fewer."""
     try:
         if is_url(name):
             system, path = file_system(name)
-            content: bytes = system.cat_file(path, start=start, end=stop)
+            content: bytes = ask_store(name, lambda: system.cat_file(path, start=start, end=stop))
         else:
             with open(name, "rb") as file:
                 file.seek(start)

@@ -52,7 +52,7 @@ class Content:
 
 
 def describe_shard(name: str, field: str | None) -> Content:
-    """The content of a shard, from its header; an InputError that names the shard if it is damaged or empty."""
+    """The content of a shard, from its header. An InputError that names the shard if it is damaged or empty."""
     describe = {".npy": _describe_npy, ".npz": _describe_npz, ".parquet": _describe_parquet}.get(
         shard_suffix(name), _describe_safetensors
     )
@@ -96,7 +96,7 @@ def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | No
     except Exception as error:  # as above
         raise InputError(f"{name}: the ids cannot be read: {_reason(error)}. Write the shard again.") from error
     if len(ids) != high - low:
-        raise InputError(f"{name}: each row must have an id; there are fewer ids than rows. Write the shard again.")
+        raise InputError(f"{name}: each row must have an id, but there are fewer ids than rows. Write the shard again.")
     for row, id_ in enumerate(ids, start=low):
         if (fault := label_fault(id_)) is not None:
             raise InputError(f"{name}: each row must have an id; {fault} in row {row}. Write the shard again.")
@@ -139,15 +139,15 @@ def _describe_npy(name: str, field: str | None) -> Content:
     shape, by_columns, dtype = _array_header(start)
     if by_columns and len(shape) > 1:
         raise InputError(
-            f"{name}: the rows of a shard must follow one another; these are stored by columns (Fortran order). Write "
-            "it again with np.save(name, np.ascontiguousarray(features))."
+            f"{name}: the rows of a shard must follow one another, but these are stored by columns (Fortran order). "
+            "Write it again with np.save(name, np.ascontiguousarray(features))."
         )
     rows, width = _shape(name, shape, dtype)
     needed = start.tell() + rows * width * dtype.itemsize
     if size < needed:
         raise InputError(
-            f"{name}: the shard is cut short: its header promises shape {shape}, which takes {needed:,} bytes; it has "
-            f"{size:,}. Write it again."
+            f"{name}: the shard is cut short: its header promises shape {shape}, which takes {needed:,} bytes, but "
+            f"it has {size:,}. Write it again."
         )
     return Content(rows, width, dtype.str, offset=start.tell())
 
@@ -182,7 +182,7 @@ def _describe_npz(name: str, field: str | None) -> Content:
         others = [array for array in arrays.files if array not in ("ids", "prompts", "provenance")]
         chosen = field or (others[0] if len(others) == 1 else "features")
         if chosen not in arrays.files:
-            raise InputError(f"{name}: no array '{chosen}'; it has {', '.join(arrays.files)}. Choose one with `field`.")
+            raise InputError(f"{name}: no array '{chosen}'. It has {', '.join(arrays.files)}. Choose one with `field`.")
         with arrays.zip.open(f"{chosen}.npy") as member:
             shape, _, dtype = _array_header(member)
         embedder = ""
@@ -216,11 +216,11 @@ def _describe_parquet(name: str, field: str | None) -> Content:
         chosen = field or (lists[0] if len(lists) == 1 else "features")
         if chosen not in schema.names:
             raise InputError(
-                f"{name}: no column '{chosen}'; it has {', '.join(schema.names)}. Choose one with `field`."
+                f"{name}: no column '{chosen}'. It has {', '.join(schema.names)}. Choose one with `field`."
             )
         if chosen not in lists:
             raise InputError(
-                f"{name}: the column '{chosen}' must hold lists of numbers; it holds {schema.field(chosen).type}."
+                f"{name}: the column '{chosen}' must hold lists of numbers, but it holds {schema.field(chosen).type}."
             )
         first = next(file.iter_batches(1, columns=[chosen]), None) if rows else None
         kind = schema.field(chosen).type
@@ -276,7 +276,7 @@ def _describe_safetensors(name: str, field: str | None) -> Content:
     metadata = header.pop("__metadata__", {})
     chosen = field or (next(iter(header)) if len(header) == 1 else "features")
     if chosen not in header:
-        raise InputError(f"{name}: no tensor '{chosen}'; it has {', '.join(header)}. Choose one with `field`.")
+        raise InputError(f"{name}: no tensor '{chosen}'. It has {', '.join(header)}. Choose one with `field`.")
     tensor = header[chosen]
     if tensor["dtype"] not in _TENSORS:
         raise InputError(f"{name}: features must be of type {', '.join(_TENSORS)}; got {tensor['dtype']}.")

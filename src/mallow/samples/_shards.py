@@ -67,7 +67,7 @@ class Chunk:
         return self.high - self.low
 
     def read(self, *, finite: bool = True) -> Array:
-        """The rows, in float32 or float64; an InputError if the shard is gone or has changed.
+        """The rows, in float32 or float64. An InputError if the shard is gone or has changed.
 
         So are entries that are not finite, unless `finite` is False.
         """
@@ -198,7 +198,7 @@ class Shards:
         return replace(self, shards=tuple(kept))
 
     def read(self, *, finite: bool = True) -> Array:
-        """All rows as one array; an InputError if they take more memory than allowed."""
+        """All rows as one array. An InputError if they take more memory than allowed."""
         if self.size > memory_budget():
             raise InputError(
                 f"{self.source}: {len(self):,} rows of {self.width} features take {self.size / 1e9:.3g} GB, more than "
@@ -238,7 +238,7 @@ def find_shards(source: str, field: str | None = None, *, names: Sequence[str] |
             ours, theirs = getattr(last, what), getattr(first, what)
             if ours != theirs:
                 raise InputError(
-                    f"{name}: all shards must have the same {what}; this one has {ours or 'none'}, and "
+                    f"{name}: all shards must have the same {what}, but this one has {ours or 'none'}, and "
                     f"{shards[0].name} has {theirs or 'none'}. Were they embedded by the same model? Choose shards "
                     "that belong together, or write this one again."
                 )
@@ -248,7 +248,7 @@ def find_shards(source: str, field: str | None = None, *, names: Sequence[str] |
 
 
 def _floats(rows: Array) -> Array:
-    """float16 becomes float32; integers and longer floats become float64; all in the machine's byte order."""
+    """float16 becomes float32; integers and longer floats become float64. All in the machine's byte order."""
     if rows.dtype.kind != "f" or rows.dtype.itemsize > 8:
         return rows.astype(np.float64)
     return rows.astype(np.float32 if rows.dtype.itemsize <= 4 else np.float64, copy=False)

@@ -55,7 +55,7 @@ def open_file(path: Path, name: str, limits: Limits) -> Iterator[BinaryIO]:
 
 
 def is_pipe(path: Path, name: str) -> bool:
-    """Whether a path is a pipe or a terminal; an InputError for other devices, which have no end."""
+    """Whether a path is a pipe or a terminal. An InputError for other devices, which have no end."""
     mode = path.stat().st_mode
     if stat.S_ISREG(mode):
         return False
@@ -75,7 +75,7 @@ def _is_terminal(path: Path) -> bool:
 
 
 class _Pipe(io.RawIOBase):
-    """A named pipe; an InputError if no program opens its other end in time. Opening it plainly would wait for ever."""
+    """A named pipe. An InputError if no program opens its other end in time. Opening it plainly would wait for ever."""
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
         self._place, self._name, self._limits = os.open(path, os.O_RDONLY | os.O_NONBLOCK), name, limits
@@ -168,7 +168,7 @@ class _Expanding(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer; an InputError beyond the limit."""
+        """Fill the buffer. An InputError beyond the limit."""
         data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
         self._size += len(data)
@@ -211,5 +211,5 @@ def _refuse_utf16(start: bytes, name: str) -> None:
     even, odd = start[0:4:2], start[1:4:2]
     if marked or (odd and ((all(even) and not any(odd)) or (all(odd) and not any(even)))):
         raise InputError(
-            f"{name}: must be UTF-8; it looks like UTF-16 or UTF-32. Re-encode it with iconv -f UTF-16 -t UTF-8."
+            f"{name}: must be UTF-8, but it looks like UTF-16 or UTF-32. Re-encode it with iconv -f UTF-16 -t UTF-8."
         )

@@ -21,7 +21,7 @@ def checked_texts(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def checked_paths(name: str, values: Sequence[str | PathLike[str]]) -> tuple[Path, ...]:
-    """The paths of images or recordings as a tuple of Path; the files are not opened."""
+    """The paths of images or recordings as a tuple of Path. The files are not opened."""
     return tuple(map(Path, _checked_entries(name, values, (str, PathLike), "paths")))
 
 
@@ -74,7 +74,7 @@ def _refuse_single(name: str, values: object) -> None:
 
 
 def feature_array(subject: str, values: object) -> NDArray[Any]:
-    """Numbers as an array (n, d), not yet tested for being finite; an array with one axis is n samples of one feature.
+    """Numbers as an array (n, d), not yet tested for being finite. An array with one axis is n samples of one feature.
 
     Messages begin with `subject`.
     """

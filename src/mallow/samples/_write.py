@@ -18,7 +18,7 @@ from mallow._files import atomic_file, is_url, make_folder, parse_json, write_te
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._samples import Samples
-from mallow.samples._shard_files import file_system, open_shard
+from mallow.samples._shard_files import ask_store, file_system, open_shard
 from mallow.samples._streams import file_format
 
 _TEXT_FORMATS = ("jsonl", "json", "csv", "parquet", "txt")
@@ -26,7 +26,7 @@ _FEATURE_FORMATS = ("npz", "npy")
 
 
 def write(samples: Samples, path: str | os.PathLike[str]) -> None:
-    """Write samples to a file in the format of its suffix; the file appears completely, or not at all.
+    """Write samples to a file in the format of its suffix. The file appears completely, or not at all.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
     path : path
         For texts: .jsonl, .json, .csv or .parquet, which keep ids and prompts, or .txt, which keeps only the texts and
         refuses texts with line breaks. For features: .npz, which keeps ids, prompts and provenance, or .npy, which
-        refuses features that have any of them. Add .gz to compress the file; the same samples always give the same
+        refuses features that have any of them. Add .gz to compress the file. The same samples always give the same
         bytes.
 
     Examples
@@ -94,7 +94,7 @@ def _check_features(samples: Samples, form: str, name: str) -> None:
         )
     losses = [label for label in ("ids", "prompts", "provenance") if getattr(samples, label) is not None]
     if form == "npy" and losses:
-        raise InputError(f"{name}: npy files hold features alone and would lose: {', '.join(losses)}. Write .npz.")
+        raise InputError(f"{name}: npy files hold only features and would lose: {', '.join(losses)}. Write .npz.")
 
 
 def _check_texts(samples: Samples, form: str, name: str) -> None:
@@ -128,7 +128,7 @@ def _write_to(stream: BinaryIO, samples: Samples, form: str) -> None:
 
 
 def _with_random_access(stream: BinaryIO, work: Callable[[BinaryIO], None]) -> None:
-    """Do the work on a stream with random access, as zip and parquet files need; a gzip stream has none."""
+    """Do the work on a stream with random access, as zip and parquet files need. A gzip stream has none."""
     if not isinstance(stream, gzip.GzipFile):
         work(stream)
         return
@@ -225,7 +225,7 @@ def join(folder: str, name: str) -> str:
 
 
 def write_shard(samples: Samples, name: str) -> None:
-    """Write features with ids, prompts and provenance to a .npz file; the file appears completely, or not at all."""
+    """Write features with ids, prompts and provenance to a .npz file. The file appears completely, or not at all."""
     if not is_url(name):
         write(samples, name)
         return
@@ -273,16 +273,16 @@ def shard_exists(name: str) -> bool:
         return Path(name).is_file()
     system, path = file_system(name)
     system.invalidate_cache()
-    return bool(system.isfile(path))
+    try:
+        return bool(ask_store(name, lambda: system.info(path))["type"] == "file")
+    except FileNotFoundError:
+        return False
 
 
 def _put(name: str, content: bytes) -> None:
     """Object stores show an object when all of it has arrived."""
     system, path = file_system(name)
     try:
-        system.pipe_file(path, content)
-    except Exception as error:  # each store has errors of its own
-        raise InputError(
-            f"{name}: cannot be written: {str(error).rstrip('.') or type(error).__name__}. Check the address and your "
-            "rights."
-        ) from error
+        ask_store(name, lambda: system.pipe_file(path, content), action="written")
+    except FileNotFoundError as error:
+        raise InputError(f"{name}: cannot be written: {error}. Check the address and your rights.") from error

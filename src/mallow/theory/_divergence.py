@@ -4,7 +4,7 @@ An f-divergence is D_f(P‖Q) = Σ q f(p/q) with f convex, non-negative and f(1)
 Larger means further apart; 0 means equal.
 
 The terms q f(p/q) of the named divergences are accurate where p is near q. They are written in s = p + q and
-z = (p − q)/(p + q), with log(p/q) = 2 atanh z. Near z = 0 the plain formulas cancel; the series in z do not. Each takes
+z = (p − q)/(p + q), with log(p/q) = 2 atanh z. Near z = 0 the plain formulas cancel. The series in z do not. Each takes
 p, q and p − q, which a caller may know more exactly than by subtracting.
 """
 
@@ -102,7 +102,7 @@ def checked_generator(name: str, f: Callable[[Array], Array]) -> Callable[[Array
         )
     if not np.isfinite(values).all():
         where = t[~np.isfinite(values)][0]
-        raise InputError(f"`f` of {name!r} must be finite on (0, ∞); it is not at t = {where:.4g}.")
+        raise InputError(f"`f` of {name!r} must be finite on (0, ∞), but it is not at t = {where:.4g}.")
     if not abs(at_one) <= _ZERO_TOLERANCE:
         raise InputError(f"`f` of {name!r} must have f(1) = 0; got f(1) = {at_one:.6g}. Subtract that constant.")
     slopes = np.diff(values) / np.diff(t)
@@ -110,7 +110,7 @@ def checked_generator(name: str, f: Callable[[Array], Array]) -> Callable[[Array
     slack = _CONVEXITY_TOLERANCE * (1.0 + np.abs(slopes[1:]) + np.abs(slopes[:-1]))
     if (rise < -slack).any():
         where = t[1:-1][rise < -slack][0]
-        raise InputError(f"`f` of {name!r} must be convex; its slope falls near t = {where:.4g}.")
+        raise InputError(f"`f` of {name!r} must be convex, but its slope falls near t = {where:.4g}.")
     if values.min() >= -1e-12:
         return f
     # Richardson's difference: any number between the one-sided slopes at 1 makes f non-negative.

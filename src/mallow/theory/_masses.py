@@ -1,6 +1,6 @@
 """The waist of the library: the masses that P and Q give to common atoms, and fast sums over the atoms.
 
-Anything that yields `Masses` gets every divergence, the frontier and all summaries; nothing that needs a frontier
+Anything that yields `Masses` gets every divergence, the frontier and all summaries. Nothing that needs a frontier
 has to know about k-means.
 
 Atoms with equal masses are evaluated once: resampled histograms of counts hold few distinct pairs (p, q), so a batch of
@@ -53,7 +53,7 @@ def checked_counts(name: str, counts: Any) -> Array:
     empty = array.sum(axis=-1) == 0
     if empty.any():
         where = f" in row {first_place(empty)}" if empty.ndim else ""
-        raise InputError(f"`{name}` must hold at least one sample; all bins are empty{where}.")
+        raise InputError(f"`{name}` must hold at least one sample, but all bins are empty{where}.")
     return array
 
 
@@ -254,7 +254,7 @@ class AtomTable:
     batch : tuple of int
         The leading axes of the masses; flattened, they are the rows below.
     p, q : array (pairs,) or (rows, atoms)
-        The distinct pairs of masses; all of them where nothing is merged.
+        The distinct pairs of masses. All of them where nothing is merged.
     weight : array (rows, atoms)
         How much each atom counts.
     column : int array (rows, atoms) or None
@@ -351,7 +351,9 @@ def _weighted_sums(p: Array, q: Array, weights: Array, values: Callable[[Array, 
         finite = np.isfinite(costs)
         if not finite.all():
             if np.isnan(costs).any():
-                raise InputError("The generator `f` of the divergence must not return NaN; it did for legal masses.")
+                raise InputError(
+                    "The generator `f` of the divergence must not return NaN, but it did for legal masses."
+                )
             total[(weight != 0).astype(np.float64) @ ~finite > 0] = np.inf
             costs = np.where(finite, costs, 0.0)
         total += weight @ costs

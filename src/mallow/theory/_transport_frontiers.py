@@ -251,7 +251,7 @@ def entropic_linear_frontier(masses: Masses, *, regulariser: float | None = None
 def entropic_barycentric_frontier(masses: Masses, *, regulariser: float | None = None, points: int = 63) -> Frontier:
     """The optimal transport frontier with barycentric interpolation on the bins, with entropic plans.
 
-    The barycentre R minimises λ·cost(P, R) + (1−λ)·cost(Q, R), where each cost includes ε Σ π_ij log π_ij; it is found
+    The barycentre R minimises λ·cost(P, R) + (1−λ)·cost(Q, R), where each cost includes ε Σ π_ij log π_ij. It is found
     by iterative Bregman projections (Benamou et al., 2015). The frontier holds the costs Σ π_ij ρ(i, j) of both plans.
     As in `entropic_linear_frontier`, equal samples have an area below 1. `barycentric_frontier` is exact.
 

@@ -116,7 +116,7 @@ def _square_root(name: str, covariance: Any, size: int) -> Array:
     require_finite(name, matrix)
     off = float(np.abs(matrix - matrix.T).max())
     if off > _NEGATIVE * float(np.abs(matrix).max()):
-        raise InputError(f"`{name}` must be symmetric; it differs from its transpose by up to {off:.3g}.")
+        raise InputError(f"`{name}` must be symmetric, but it differs from its transpose by up to {off:.3g}.")
     values, axes = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -_NEGATIVE * np.abs(values).max():
         raise InputError(f"`{name}` must be a covariance, without negative eigenvalues; got {values[0]:.3g}.")
@@ -166,7 +166,7 @@ def _sorted_plan(x: Array, y: Array, p: Array, q: Array) -> tuple[Any, Any, Arra
 def optimal_plan(
     cost: Array, p: Array, q: Array, *, show_bar: bool | None = False
 ) -> tuple[Any, Any, Array, tuple[Caveat, ...]]:
-    """The plan of least cost as pairs (i, j) with their mass; a caveat if it is not proven. `cost` is overwritten."""
+    """The plan of least cost as pairs (i, j) with their mass. A caveat if it is not proven. `cost` is overwritten."""
     ot = optional("ot", extra="transport")
     largest = float(cost.max())
     if largest > 0.0:

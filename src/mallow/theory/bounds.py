@@ -108,7 +108,7 @@ def constants(divergence: Divergence) -> Constants:
 def paper_constants(divergence: Divergence) -> Constants:
     """The constants of the paper's table (tab:fdiv:asmp-examples): valid, and looser than `constants`.
 
-    For the interpolated χ², the paper's table holds for a generator that lacks the factor (1−λ)²; the factor is
+    For the interpolated χ², the paper's table holds for a generator that lacks the factor (1−λ)². The factor is
     restored here (docs/paper.md, erratum 1).
     """
     if divergence == JS:
@@ -127,8 +127,8 @@ def paper_constants(divergence: Divergence) -> Constants:
         if divergence == interpolated(CHI2, lam):
             return Constants(rest, rest**2 / lam, 2.0, 2 * rest**2 / lam**2, 4 / (27 * lam), 4 * rest / (27 * lam**2))
     raise InputError(
-        f"The paper's table has no finite constants for {divergence}; "
-        "it has them for JS, LE_CAM, KL_INTEGRAL, skew_js, interpolated(KL, ·) and interpolated(CHI2, ·). "
+        f"The paper's table has no finite constants for {divergence}. "
+        "It has them for JS, LE_CAM, KL_INTEGRAL, skew_js, interpolated(KL, ·) and interpolated(CHI2, ·). "
         "Use `constants`, which computes them numerically."
     )
 
@@ -216,7 +216,7 @@ def statistical_bound(
     n : int
         Samples per side.
     divergence : Divergence
-        Must have finite constants; the KL frontier integral by default. A point of the KL frontier is
+        Must have finite constants. The KL frontier integral by default. A point of the KL frontier is
         ``interpolated(KL, lam)``.
     constant : float
         The b of add-b smoothing; 0 for the empirical estimate.
@@ -251,7 +251,7 @@ def oracle_bound(
     """The distribution-dependent bound on the statistical error, for known P and Q.
 
     For n samples of P and m (by default n) of Q. The empirical estimate: paper, eq:fdiv:stat_error_oracle. Add-b
-    smoothing (`constant` = b > 0): eq:addb:fdiv:stat_error_oracle, whose second line is printed with γ(P); its proof
+    smoothing (`constant` = b > 0): eq:addb:fdiv:stat_error_oracle, whose second line is printed with γ(P). Its proof
     has γ(Q), which is used here (docs/paper.md, erratum 11).
     """
     masses = Masses.from_histograms(p, q)
@@ -310,7 +310,7 @@ def suggested_neighbors(n: int, dimension: int, *, smoothness: float = 1.0) -> i
     """The number of neighbours k = n^{γ/(d+γ)} that balances the two terms of the error, (k/n)^{γ/d} and 1/k.
 
     For n samples of each side in d dimensions whose densities are Hölder continuous with exponent γ (paper:
-    thm:mauve:knn). At least 2. The error is then of order n^{−γ/(d+γ)}; the paper prints the square of it
+    thm:mauve:knn). At least 2. The error is then of order n^{−γ/(d+γ)}. The paper prints the square of it
     (docs/paper.md, erratum 17). The theorem has constants that are not known: with `mallow.Neighbors`, √n neighbours
     are less noisy.
 

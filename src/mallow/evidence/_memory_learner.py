@@ -1,0 +1,164 @@
+"""Held-out scores of rows in memory: each space has its views, corrected for the own unit of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallow.engine import cores, ordered_map, start
+from mallow.estimate import Features
+from mallow.evidence._blocks import Numbers, Values
+from mallow.evidence._folds import Cells, deal_cells
+from mallow.evidence._identity import IdentityTest
+from mallow.evidence._learner import STEP, Learner, Options, Part
+from mallow.evidence._rules import (
+    PRODUCT_STRENGTHS,
+    CellSums,
+    Coordinates,
+    Rules,
+    Teacher,
+    count_product_axes,
+    multiply_axes,
+    sum_cells,
+)
+from mallow.evidence._space import LeaveUnitOut, Space, find_spaces, principal_axes, regularised_inverse
+from mallow.evidence._units import Indices, Units
+from mallow.evidence._within import run_test
+from mallow.theory import Array
+
+
+class SpaceViews:
+    """The views of one space of rows in memory."""
+
+    def __init__(self, witness: Options, space: Space) -> None:
+        self._witness, self._space = witness, space
+        self._products = start(self._find_products)
+        self._corrections = start(self._leave_units_out)
+
+    def _find_products(self) -> tuple[Values, Array]:
+        """The products of leading components on their principal axes, and the variance along each."""
+        space = self._space
+        axes = count_product_axes(space.points.shape[1], space.pair) if self._witness.products else 0
+        if not axes:
+            return space.points[:, :0], np.empty(0)
+        deviations = np.sqrt(np.maximum(space.variances[:axes], np.finfo(np.float32).tiny))
+        products = multiply_axes(space.points[:, :axes] / deviations.astype(space.points.dtype))
+        products -= products.mean(axis=0)
+        products /= np.maximum(products.std(axis=0), np.finfo(np.float32).tiny)
+        return principal_axes(products)
+
+    def _leave_units_out(self) -> tuple[LeaveUnitOut, LeaveUnitOut]:
+        """Of the points and of the products."""
+        (products, variances), space = self._products.result(), self._space
+        strengths = PRODUCT_STRENGTHS if len(variances) else ()
+        return (
+            LeaveUnitOut(space.points, space.variances, space.unit, self._witness.strengths),
+            LeaveUnitOut(products, variances, space.unit, strengths),
+        )
+
+    def correct(self, products: Values, number: int) -> Values:
+        """See `Correct`."""
+        of_points, of_products = self._corrections.result()
+        first = len(self._witness.strengths)
+        return of_points.correct(products, number) if number < first else of_products.correct(products, number - first)
+
+    @cached_property
+    def rows(self) -> Coordinates:
+        """All rows of the space."""
+        space = self._space
+        labels = space.bins if self._witness.bins else ()
+        return Coordinates(space.points, self._products.result()[0], space.columns, labels)
+
+    def teacher(self, cells: Cells, cell_of_row: Numbers) -> Teacher:
+        """What rules are learned from."""
+        rows, witness, space = self.rows, self._witness, self._space
+        bins = [int(labels.max()) + 1 for labels in rows.labels]
+
+        def sums(of_set: Indices) -> CellSums:
+            return sum_cells(rows.part(of_set), bins, cell_of_row[of_set], len(cells))
+
+        variances = space.variances, self._products.result()[1]
+        solvers = partial(_scale, variances[0]), partial(_scale, variances[1])
+        strengths = witness.strengths, PRODUCT_STRENGTHS if len(variances[1]) else ()
+        sums_of_sets = list(ordered_map(sums, [np.sort(of_set) for of_set in space.places], cores()))
+        return Teacher(sums_of_sets, cells.units, solvers, strengths, witness.variances)
+
+    def judge(self, rules: Rules, cell_of_row: Numbers) -> Array:
+        """What the rules without its cell say of each row, (views, rows)."""
+        return rules.judge(self.rows, cell_of_row, self.correct)
+
+
+class MemoryLearner(Learner):
+    """A learner of arrays, whose columns are those of one space, or of several, one after the other."""
+
+    def __init__(
+        self, witness: Options, sets: Sequence[Features], units: Units, widths: Mapping[str, int] | None = None
+    ) -> None:
+        widths = widths or {"": sets[0].shape[1]}
+        self.spaces = find_spaces(sets, units, widths)
+        self.space = next(iter(self.spaces.values()))
+        keys = np.zeros(units.count, np.uint64)  # by the order of the space, which knows no unit of measurement
+        for numbers, rows in zip(units.sets, self.space.places, strict=True):
+            keys[numbers] = self.space.unit[rows]
+        super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))
+        self._features = [rows[:, : self.space.columns.shape[1]] for rows in sets]
+        self.tolerance = 0.0 if all(space.columns.dtype == np.float64 for space in self.spaces.values()) else STEP
+        self._views = [SpaceViews(witness, space) for space in self.spaces.values()]
+
+    def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
+        """The test of identity of the reference and one system."""
+        units, within = self.units.pair(system), self.witness.independent_samples
+        return run_test(self.spaces, units, system, permutations=permutations, seed=seed, within=within)
+
+    @cached_property
+    def _cell_of_row(self) -> Numbers:
+        cell = np.zeros(len(self.space.unit), np.int64)
+        for of_set, rows in zip(self._cells.of_set if self._cells else (), self.space.places, strict=True):
+            cell[rows] = of_set
+        return cell
+
+    def _teachers(self, cells: Cells) -> Sequence[Teacher]:
+        return [views.teacher(cells, self._cell_of_row) for views in self._views]
+
+    def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
+        places = self.space.places
+        weight = np.zeros(len(self.space.unit))
+        for number in (0, *systems):
+            weight[places[number]] = 0.5 / len(places[number]) / (len(systems) if number else 1)
+        is_reference = np.zeros(len(weight), np.bool_)
+        is_reference[places[0]] = True
+        used = np.flatnonzero(weight)
+        features = None
+        if self.witness.views:
+            every = np.concatenate(self._features)
+            ordered = np.empty_like(every)
+            ordered[np.concatenate(places)] = every
+            features = ordered[used]
+
+        def score(rules: Sequence[Rules]) -> NDArray[np.floating[Any]]:
+            parts = [
+                learned.score(views.rows, views.correct) for learned, views in zip(rules, self._views, strict=True)
+            ]
+            scores = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            return scores if len(used) == len(weight) else scores[..., used]
+
+        return Part(score, self._cell_of_row[used], self.space.unit[used], is_reference[used], weight[used], features)
+
+    def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
+        parts = [views.judge(learned, self._cell_of_row) for learned, views in zip(rules, self._views, strict=True)]
+        h = np.einsum("rv,vr->r", weights[self._cell_of_row], np.concatenate(parts))
+        return [h[self.space.places[number]] for number in (0, *systems)]
+
+    def _add(self, h: list[Array], added: Array, systems: Sequence[int]) -> list[Array]:
+        places = [self.space.places[number] for number in (0, *systems)]
+        used = np.sort(np.concatenate(places))
+        return [scores + added[np.searchsorted(used, rows)] for scores, rows in zip(h, places, strict=True)]
+
+
+def _scale(variances: Array, vectors: Array, strength: float, _: Array) -> Array:
+    """Vectors along principal axes times the regularised inverse of the variances."""
+    return vectors * regularised_inverse(variances, strength)
