@@ -254,6 +254,7 @@ def _character_caveats(name: str, model: _TextCounts, reference: _TextCounts) ->
             continue
         share, share_other = missing[0][1:]
         shown = " ".join(_visible(character) for character, _, _ in missing[:_CHARACTERS_SHOWN])
+        shown = shown.replace("\ufffd", "U+FFFD (for bytes that could not be read)")
         if len(missing) == 1:
             subject = f"the character {shown} occurs"
         else:
