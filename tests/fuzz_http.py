@@ -392,7 +392,8 @@ def send_bytes(data: bytes, folder: Path) -> None:
         while not wire.closing and not (protocol.cycle and protocol.cycle.more_body):
             if not (waiting := [task for task in state.tasks if not task.done()]):
                 break
-            await asyncio.wait(waiting, timeout=5)
+            if not (await asyncio.wait(waiting, timeout=1))[0]:
+                break
         protocol.connection_lost(None)
         if state.tasks:
             await asyncio.wait(state.tasks, timeout=5)

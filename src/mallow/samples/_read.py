@@ -205,7 +205,7 @@ def _read_path(name: str, options: Options) -> Samples:
         texts = text_files(path)
         return _read_text_folder(path, texts, name, options) if texts else read_folder(path, name, options)
     if not os.path.exists(path):
-        raise _no_such_file(path, name)
+        raise no_such_file(path, name)
     if path.suffix.lower() == ".safetensors":
         return read_sharded(name, options)
     if path.suffix.lower() in MEDIA_SUFFIXES:
@@ -255,7 +255,8 @@ def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: O
     return gather_texts(rows(), lambda place: f"{name}/{files[place].relative_to(folder).as_posix()}", name, options)
 
 
-def _no_such_file(path: Path, name: str) -> InputError:
+def no_such_file(path: Path, name: str) -> InputError:
+    """The error for a path where nothing is, with the nearest name there is."""
     shown = name if len(name) <= 200 else f"{name[:200]}…"
     if os.path.islink(path):
         return InputError(f"{shown}: is a link that leads to no file, or back to itself. Check where it points.")

@@ -65,10 +65,11 @@ def _text_size(value: object) -> int:
 
 
 def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
-    return plain_harness_rows(_json_lines(lines, options))
+    return plain_harness_rows(json_lines(lines, options))
 
 
-def _json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
+def json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
+    """The objects of a jsonl file as they are, one per line that is not blank."""
     for number, line in lines:
         if not isinstance(line, str):
             yield number, line
