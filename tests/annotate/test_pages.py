@@ -229,7 +229,7 @@ def test_gold_and_repeated_pairs_are_exported_as_such(serve, study_file):
     interesting = [vote for vote in annotate.export_votes(served.store) if vote.question == "interesting"]
     assert all(vote.expected is None for vote in interesting)
     shown = re.sub(r"\s+", " ", owner_page(served)[1])
-    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0% of \d</td> <td>\d+ % of 3</td>", shown)
+    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0% of \d</td> <td>\d+% of 3</td>", shown)
 
 
 # --- coming in
