@@ -170,7 +170,7 @@ def try_all(trials: list[Trial], copies: list[Copy]) -> list[str]:
                 free.append(own)
                 continue
             # The limit is on the processor time; a busy machine may take much longer, and a deadlock uses none.
-            running[own.start(trial)] = own, number, time.monotonic() + 20 * trial.limit
+            running[own.start(trial)] = own, number, time.monotonic() + 10 * trial.limit
         time.sleep(0.05)
         for process, (own, number, end) in list(running.items()):
             ended, status = os.waitpid(process, os.WNOHANG)

@@ -6,7 +6,7 @@
 
 PARTs: `generate` (half an hour of processor time; completions are kept in the user's cache folder, and what is missing
 of them is added), `power` (how often each variant is told from SmolLM2-135M, by samples per prompt), `nulls` (how often
-the model is told from itself). See `variants.py` for the variants.
+the model is told from itself), `within` (the peer's statistic with exchanges within prompts). See `variants.py` for the variants.
 
 A trial draws 25 of 40 prompts, and of each some of the samples of both models without replacement: each trial alone is
 as good as new samples, but trials share samples. A trial of a null deals the samples of the model and of itself to two
@@ -213,13 +213,26 @@ def report(results: dict[str, dict]) -> str:
         trials = next(iter(row.values()))["trials"]
         lines += ["", f"| no difference, {trials} trials | {head} |", "|---|" + "---|" * len(SIZES)]
         lines.append("| the model against itself | " + " | ".join(shown(row[str(size)]) for size in SIZES) + " |")
+    if "within" in results:
+        lines += [
+            "",
+            "The peer's statistic, if samples change sides only within their prompt (the peer does not do that):",
+            "",
+        ]
+        lines += [f"| variant | {head.partition(' | ')[2]} |", "|---|" + "---|" * (len(SIZES) - 1)]
+        for variant, shares in results["within"].items():
+            lines.append(f"| {variant} | " + " | ".join(f"{share:.2f}" for share in shares.values()) + " |")
+    pool = variants.EACH * variants.PARTS
     lines += [
         "",
-        f"A trial draws {PROMPTS} of {variants.REQUESTS} prompts and samples of these without replacement from a pool of "
-        f"{variants.EACH * variants.PARTS} samples for each prompt and",
-        "variant, so that trials share samples. For the model against itself, two pools are dealt anew in each trial.",
-        "The peer has no answer for one sample of each prompt.",
+        f"A trial draws {PROMPTS} of {variants.REQUESTS} prompts, and samples of these without replacement from a pool of {pool} for each prompt and variant.",
+        f"Trials share samples: with {pool} samples they differ in their prompts only, and say little more than one draw.",
+        "For the model against itself, two pools are dealt anew in each trial. The peer has no answer for one sample of each prompt;",
+        "it exchanges samples of all prompts with each other, which makes it cautious where each prompt has equally many.",
     ]
+    missing = [name for name in VARIANTS if name not in results.get("power", {}) and name not in (BASE, "itself")]
+    if missing:
+        lines += ["", f"Not measured yet: {', '.join(missing)}. The command adds them."]
     return "\n".join(lines) + "\n"
 
 
@@ -230,7 +243,9 @@ def picture(results: dict[str, dict]) -> None:
     import matplotlib.pyplot as plt
 
     rows = {**results.get("power", {}), "the same model": results["nulls"]} if "nulls" in results else results["power"]
-    figure, axes = plt.subplots(3, 3, figsize=(9, 7), sharex=True, sharey=True, layout="constrained")
+    figure, axes = plt.subplots(
+        -(-len(rows) // 3), 3, figsize=(9, 2.4 * -(-len(rows) // 3)), sharey=True, layout="constrained"
+    )
     for each, (title, row) in zip(axes.flat, rows.items(), strict=False):
         for name, label, style in (("mallow", "mallow.same_model", "o-"), ("peer", "model-equality-testing", "s--")):
             sizes = [size for size in SIZES if row[str(size)][name] is not None]
@@ -240,6 +255,8 @@ def picture(results: dict[str, dict]) -> None:
         each.set(title=title, xscale="log", xticks=SIZES, xticklabels=SIZES, ylim=(-0.03, 1.03))
         each.minorticks_off()
         each.grid(alpha=0.3)
+    for each in axes.flat[len(rows) :]:
+        each.set_visible(False)
     figure.supxlabel(f"samples of each of {PROMPTS} prompts")
     figure.supylabel("share of trials that tell them apart, 5% level")
     axes.flat[0].legend(fontsize=7, loc="upper left")

@@ -212,3 +212,14 @@ def test_random_numbers_of_an_exchange_depend_on_the_sides_and_not_on_which_is_t
     swapped[[0, places[0]]] = swapped[[places[0], 0]]
     if not (np.array_equal(swapped, is_reference) or np.array_equal(swapped, ~is_reference)):
         assert generator_of_sides(swapped, 2).random() != generator_of_sides(is_reference, 2).random()
+
+
+def test_random_numbers_of_merged_exchanges_do_not_depend_on_which_side_is_the_reference():
+    """Merging leaves some rows out: nothing is known of their side."""
+    is_reference = np.arange(2000) % 2 == 0
+    merged = [
+        exchange.merge(48, exchange.generator(2))[0]
+        for exchange in (find_exchange(np.arange(2000), sides) for sides in (is_reference, ~is_reference))
+    ]
+    assert len(merged[0].atoms[:-1].indices) < 2000
+    assert merged[0].generator(3).random() == merged[1].generator(3).random()

@@ -113,9 +113,9 @@ def test_without_pillow_names_and_sizes_are_checked(tmp_path, monkeypatch, refus
 def test_a_folder_without_images_says_what_it_contains(tmp_path, refused):
     refused(
         tmp_path,
-        "a folder must contain images (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) or recordings (.flac .wav), but it "
-        "contains no files.",
+        "a folder must contain images (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) or recordings (.flac .wav), or texts "
+        "(.txt, one text per file), but it contains no files.",
     )
     for name in "abcd":
         (tmp_path / f"{name}.log").touch()
-    refused(tmp_path, "it contains a.log, b.log, c.log, …. For texts or features, pass the path of one file.")
+    refused(tmp_path, "it contains a.log, b.log, c.log, …. For other texts or features, pass the path")

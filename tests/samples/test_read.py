@@ -108,7 +108,7 @@ def test_bad_lists(source, message, refused):
         (
             "a.csv",
             b"id,body\n1,a\n",
-            "a.csv: no column 'text'; available columns: 'id', 'body'. Choose one with `field`.",
+            "a.csv: no column 'text'; available columns: 'id', 'body'. Choose one with `field`, or write FILE:FIELD",
         ),
         ("a.csv", b"id;text\n1;a\n", "Columns must be separated by commas."),
         ("a.csv", b"text,text\na,b\n", "two columns are named `text`. Rename one of them."),
@@ -173,7 +173,7 @@ def test_a_missing_file_suggests_a_similar_name(tmp_path, refused):
         "human.jsonl: no such file. Did you mean human.jsonl.gz? To pass texts themselves, put them into a list.",
     )
     refused(tmp_path / "x.csv", "x.csv: no such file. To pass texts themselves, put them into a list.")
-    refused(tmp_path / "gone" / "x.csv", f"no such file; the folder {tmp_path / 'gone'} does not exist. To pass texts")
+    refused(tmp_path / "gone" / "x.csv", f"no such file. The folder {tmp_path / 'gone'} does not exist. To pass texts")
     refused("A text. " * 1000, "…: no such file")
     refused("A\0text", "no such file")
 

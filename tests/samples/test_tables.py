@@ -39,7 +39,7 @@ def test_a_frame_of_numbers_is_told_how_to_pass_features(refused):
     frame = type("DataFrame", (Frame,), {})(a=[1.0])
     refused(
         frame,
-        "DataFrame: no column 'text'; available columns: 'a'. Choose one with `field`. "
+        "DataFrame: no column 'text'; available columns: 'a'. Choose one with `field`, or write FILE:FIELD for a single file. "
         "For features, pass the array that .to_numpy() returns.",
     )
 

@@ -7,6 +7,7 @@ from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._door import score
 from mallow.evaluate._gaps import GapDifference, compare_gaps
 from mallow.evaluate._groups import GroupScores
+from mallow.evaluate._items import ItemComparison, ItemDifference, compare_items
 from mallow.evaluate._matched import MatchedScore
 from mallow.evaluate._monitor import Monitor
 from mallow.evaluate._passport import Passport, make_passport
@@ -26,6 +27,8 @@ __all__ = [
     "Difference",
     "GapDifference",
     "GroupScores",
+    "ItemComparison",
+    "ItemDifference",
     "MatchedScore",
     "Monitor",
     "Passport",
@@ -41,6 +44,7 @@ __all__ = [
     "compare",
     "compare_embedders",
     "compare_gaps",
+    "compare_items",
     "make_passport",
     "plan_samples",
     "same_model",

@@ -15,8 +15,9 @@ from mallow.caveats import rename_system, system_size_caveats, unique_caveats
 from mallow.embed import AnyEmbedder, JointEmbedder, add_spaces, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, settle
 from mallow.errors import InputError, warn_about
-from mallow.evaluate._comparison import Comparison, Difference, rank_systems
+from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
+from mallow.evaluate._order import rank_systems
 from mallow.evaluate._run import Run, Settings, mean_frontier, summary_values
 from mallow.evaluate._score import Score, build_scores
 from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, find_measure, holm, run_systems

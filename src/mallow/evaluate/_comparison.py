@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mallow._optional import did_you_mean
 from mallow.errors import Caveat, InputError
+from mallow.evaluate._order import LEVEL, OrderedSystems
 from mallow.evaluate._score import Score, brief_values
 from mallow.evidence import Signature
 from mallow.results import Result, TableData, at_least, at_most, draw, join_names, merge_caveats, p_number, render
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-LEVEL = 0.05  # the usual level of significance
 _SHOWN = 0.001  # published scores are printed with three digits
 _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 
@@ -196,7 +196,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(ScoredSystems):
+class Comparison(OrderedSystems, ScoredSystems):
     """Scores of several systems and what can be said about their order.
 
     Attributes
@@ -267,33 +267,6 @@ class Comparison(ScoredSystems):
         return self.signature
 
     @property
-    def winner(self) -> str | None:
-        """The system whose proven gap is significantly smaller than that of every other; None where there is none."""
-        first = next(iter(self.scores))
-        return first if len(self.scores) > 1 and self.ranks.get(first) == (1, 1) else None
-
-    @property
-    def best(self) -> tuple[str, ...]:
-        """The system with the highest certified area, and those that do not differ from it significantly."""
-        first, *others = self.scores
-        apart = {pair.systems for pair in self.differences if pair.significant}
-        return (first, *(other for other in others if frozenset((first, other)) not in apart))
-
-    @property
-    def last(self) -> str | None:
-        """The system whose proven gap is significantly larger than that of every other; None where there is none."""
-        *_, name = self.scores
-        count = len(self.scores)
-        return name if count > 1 and self.ranks.get(name) == (count, count) else None
-
-    @property
-    def worst(self) -> tuple[str, ...]:
-        """The system with the lowest certified area, after those that do not differ from it significantly."""
-        *others, last = self.scores
-        apart = {pair.systems for pair in self.differences if pair.significant}
-        return (*(other for other in others if frozenset((last, other)) not in apart), last)
-
-    @property
     def verdict(self) -> str:
         """Which system has the smallest proven gap, if there is a clear winner, and which has the largest.
 
@@ -302,7 +275,7 @@ class Comparison(ScoredSystems):
         return " ".join(filter(None, [self._order_text(), self._reversed_text()]))
 
     def _order_text(self) -> str:
-        first, level = next(iter(self.scores)), "(5% level, corrected for all pairs)"
+        first = next(iter(self.scores))
         if len(self.scores) == 1:
             return f"{first} was compared with the reference only. {self.scores[first].verdict}"
         if self.baseline is not None:
@@ -310,18 +283,7 @@ class Comparison(ScoredSystems):
         if not self.differences:
             kind = "certified" if self.scores[first].certified else "published"
             return f"There is no clear winner: the differences were not tested. {first} has the highest {kind} MAUVE."
-        if self.winner is not None:
-            text = f"Smallest proven gap: {self.winner}. Every other system has a larger one {level}."
-        else:
-            alike = f"no difference was shown between the proven gaps of {join_names(self.best)}"
-            text = f"There is no clear winner: {alike} {level}."
-        if len(self.scores) == 2:
-            return text
-        if self.last is not None:
-            return f"{text} Largest proven gap: {self.last}."
-        if not set(self.best) & set(self.worst):
-            return f"{text} Largest proven gaps: {join_names(self.worst)}, which were not shown to differ."
-        return text
+        return self._order_sentences("Smallest proven gap", "a larger one", "Largest proven gap")
 
     def _reversed_text(self) -> str:
         """Why bins order systems otherwise than proven gaps do; "" where both orders agree up to noise."""
@@ -432,30 +394,3 @@ class Comparison(ScoredSystems):
 
 def _certified_cells(score: Score) -> list[str]:
     return score_cells(score, _CERTIFIED) if score.certified else ["–", "–"]
-
-
-def rank_systems(
-    order: Sequence[str], differences: Sequence[Difference]
-) -> tuple[dict[str, tuple[int, int]], tuple[tuple[str, ...], ...]]:
-    """Rank ranges, and the largest sets of neighbours of which no two differ significantly.
-
-    Empty without differences.
-    """
-    if not differences and len(order) > 1:
-        return {}, ()
-    significant = [pair for pair in differences if pair.significant]
-    apart = {pair.systems for pair in significant}
-    ranks = {}
-    for name in order:
-        mine = [pair for pair in significant if name in pair.systems]
-        beaten_by = sum(pair.better != name for pair in mine)
-        ranks[name] = (1 + beaten_by, len(order) - (len(mine) - beaten_by))
-    groups: list[tuple[str, ...]] = []
-    for i in range(len(order)):
-        group = [order[i]]
-        for other in order[i + 1 :]:
-            if all(frozenset((name, other)) not in apart for name in group):
-                group.append(other)
-        if not any(set(group) <= set(earlier) for earlier in groups):
-            groups.append(tuple(group))
-    return ranks, tuple(groups)

@@ -11,7 +11,8 @@ import numpy as np
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import LEVEL, Difference, ScoredSystems, score_cells
+from mallow.evaluate._comparison import Difference, ScoredSystems, score_cells
+from mallow.evaluate._order import LEVEL
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import (

@@ -10,7 +10,8 @@ import numpy as np
 
 from mallow.caveats import rename_system, unique_caveats
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._comparison import LEVEL, ScoredSystems, score_cells, score_record
+from mallow.evaluate._comparison import ScoredSystems, score_cells, score_record
+from mallow.evaluate._order import LEVEL
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evidence import holm

@@ -14,7 +14,8 @@ from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_quietly
-from mallow.evaluate._comparison import LEVEL, Comparison, ScoredSystems
+from mallow.evaluate._comparison import Comparison, ScoredSystems
+from mallow.evaluate._order import LEVEL
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score
 from mallow.evidence import MAUVE_STAR, Measure, find_measure, holm

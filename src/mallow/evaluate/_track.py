@@ -15,7 +15,8 @@ from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, compare_quietly, embed_pairs
-from mallow.evaluate._comparison import LEVEL, ComparedSystems, Comparison, Difference, render_differences, score_cells
+from mallow.evaluate._comparison import ComparedSystems, Comparison, Difference, render_differences, score_cells
+from mallow.evaluate._order import LEVEL
 from mallow.evaluate._run import Settings
 from mallow.evidence import MAUVE_STAR, Measure, Pairs, find_measure
 from mallow.results import TableData, draw, join_names, p_text

@@ -72,9 +72,9 @@ class Exchange:
     def generator(self, purpose: int) -> np.random.Generator:
         """Random numbers for one purpose; see `generator_of_sides`."""
         moving = self.atoms[:-1]
-        sides = np.empty(moving.shape[1], np.bool_)
-        sides[moving.indices] = moving.data * np.repeat(self.observed, np.diff(moving.indptr)) > 0
-        return generator_of_sides(sides, purpose)
+        sides = moving.data * np.repeat(self.observed, np.diff(moving.indptr)) > 0
+        # In the order of the rows; rows that merging has left out have no side that could change.
+        return generator_of_sides(sides[np.argsort(moving.indices, kind="stable")], purpose)
 
     def merge(self, most: int, rng: np.random.Generator, *, least: int = _LEAST) -> tuple[Exchange, sparse.csr_array]:
         """Exchanges of about `most` atoms, each the sum of some, and these sums, (merged + 1, atoms + 1).

@@ -87,7 +87,7 @@ class Measure:
             estimator = find_named("estimator", estimator, ESTIMATORS)()
         if isinstance(divergence, str):
             divergence = find_named("divergence", divergence, DIVERGENCES)
-        if not callable(estimator) or isinstance(estimator, type):
+        if isinstance(estimator, type) or not hasattr(estimator, "masses"):
             raise InputError(f"`estimator` must be an estimator, such as Quantize(); got {estimator!r}.")
         if not isinstance(divergence, Divergence):
             raise InputError(f"`divergence` must be a Divergence or the name of one, such as 'kl'; got {divergence!r}.")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mallow.errors import Caveat
 from mallow.human._rank_correlations import spearman
-from mallow.results import Estimate, Result, TableData, draw, join_names, p_text
+from mallow.results import Estimate, Result, TableData, draw, group_letters, join_names, p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -233,16 +233,12 @@ class Ranking(Result):
         return f"{self.question}: {self.verdict}" if self.question else self.verdict
 
     def _table(self) -> TableData:
-        letters = {
-            name: "".join(_letter(place) for place, group in enumerate(self.groups) if name in group)
-            for name in self.scores
-        }
         rows = []
         for name, score in self.scores.items():
             low, high = self.interval[name]
             best, worst = self.ranks[name]
             span = str(best) if best == worst else f"{best}–{worst}"
-            rows.append([name, f"{score:.2f}", f"{low:.2f} to {high:.2f}", span, letters[name]])
+            rows.append([name, f"{score:.2f}", f"{low:.2f} to {high:.2f}", span, group_letters(self.groups, name)])
         return TableData(["", "score", "95% interval", "rank", "group"], rows, left=(0, 4))
 
     def _records(self) -> list[dict[str, Any]]:
@@ -266,11 +262,6 @@ class Ranking(Result):
         if self.question:
             ax.set_title(self.question)
         return ax
-
-
-def _letter(place: int) -> str:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return letters[place] if place < len(letters) else f"({place + 1})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

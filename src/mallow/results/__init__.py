@@ -9,6 +9,7 @@ from mallow.results._table import (
     at_least,
     at_most,
     escape_markdown,
+    group_letters,
     p_number,
     p_text,
     render,

@@ -228,7 +228,11 @@ def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[
     ax.errorbar(places, values, yerr=reach, label="certified, with its 95% confidence limit", **style)
 
 
-def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
+def ranks(
+    ax: Axes,
+    ranges: Mapping[str, tuple[int, int]],
+    label: str = "ranks by proven gap that the significant differences allow (1 = smallest)",
+) -> None:
     """The ranks that each system may have, one row per system, in the order given."""
     names = list(ranges)[::-1]  # the first on top
     for row, (best, worst) in enumerate(ranges[name] for name in names):
@@ -237,7 +241,7 @@ def ranks(ax: Axes, ranges: Mapping[str, tuple[int, int]]) -> None:
     step = -(-len(ranges) // 12)
     ax.set_xticks(range(1, len(ranges) + 1, step))
     ax.set_xlim(0.5, len(ranges) + 0.5)
-    ax.set_xlabel("ranks by proven gap that the significant differences allow (1 = smallest)", loc="right")
+    ax.set_xlabel(label, loc="right")
 
 
 def intervals(ax: Axes, rows: Mapping[str, tuple[float, float, float]], label: str) -> None:

@@ -95,6 +95,18 @@ def p_number(p_value: float) -> str:
     return text.replace("e-0", "e-")
 
 
+def group_letters(groups: Sequence[Sequence[str]], name: str) -> str:
+    """The letters of the groups that a system belongs to; beyond z numbers.
+
+    Examples
+    --------
+    >>> group_letters([("large", "medium"), ("medium", "small")], "medium")
+    'ab'
+    """
+    letters = (chr(ord("a") + place) if place < 26 else f"({place + 1})" for place in range(len(groups)))
+    return "".join(letter for letter, group in zip(letters, groups, strict=True) if name in group)
+
+
 def at_most(value: float, digits: int = 4) -> str:
     """A number rounded up: if the value is at most this, "at most" stays true.
 

@@ -15,6 +15,7 @@ from mallow.samples._limits import Limits
 from mallow.samples._parts import read_parts
 from mallow.samples._read import holds_shards, read, read_column, split_field
 from mallow.samples._samples import Samples
+from mallow.samples._score_logs import ItemScores, read_item_scores
 from mallow.samples._shard_files import list_shards, shard_suffix, stamp_of
 from mallow.samples._shards import Chunk, Shards, find_shards
 from mallow.samples._write import (

@@ -18,6 +18,9 @@ from mallow.samples._value_checks import is_missing, label_fault
 
 _WAY_OUT = "Fix it, or skip bad entries with `skip_bad=True`."
 
+# What evaluation tools and chat formats call the text; chosen where a file has just one of these.
+_USUAL = ("output", "response", "completion", "generated_text", "messages")
+
 Row = tuple[int, object]  # place; a text, a list of texts, a mapping that holds one of them, or a BadEntryError
 
 
@@ -31,10 +34,13 @@ class Options:
     limits: Limits = DEFAULT_LIMITS
     label: str = "prompt"  # the field that is read as the prompt; another one for `read_column`
 
-    @property
-    def text_field(self) -> str:
-        """The name of the field that holds the text."""
-        return "text" if self.field is None else self.field
+    def text_field(self, names: Iterable[object]) -> str:
+        """The name of the field that holds the text: the one asked for, "text", or the only usual one among these."""
+        if self.field is not None:
+            return self.field
+        known = set(names)
+        usual = [name for name in _USUAL if name in known]
+        return usual[0] if len(usual) == 1 and "text" not in known else "text"
 
 
 class BadEntryError(Exception):
@@ -95,10 +101,12 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
     entries = array("q")  # the number of the row that each text comes from
     counted: set[object] = set()  # the prompts so far, which the limit counts
     beyond: list[tuple[str, BadEntryError]] = []  # bad rows after the last prompt: they may belong to it or to the next
-    skips, grouped = Skips(options), False
+    skips, grouped, field = Skips(options), False, options.field
     for entry, (place, row) in enumerate(rows, start=1):
+        if field is None and isinstance(row, Mapping):
+            field = options.text_field(row)  # of all rows: the first one decides
         try:
-            value, id_, prompt = _split_row(row, options.text_field, options.label)
+            value, id_, prompt = _split_row(row, field or "text", options.label)
             if texts:
                 _check_consistent("id", id_, ids)
                 _check_consistent(options.label, prompt, prompts)
@@ -147,7 +155,12 @@ def _split_row(row: object, field: str, label: str) -> tuple[Any, str | None, st
     if isinstance(row, Mapping) and field not in row and "." in field:
         row = _with_inner_field(row, field)
     if isinstance(row, Mapping) and field not in row:
-        raise BadEntryError(f"no field '{field}'; available fields: {list_names(row)}; choose one with `field`")
+        raise BadEntryError(
+            f"no field '{field}'; available fields: {list_names(row)}; choose one with `field`, or write FILE:FIELD "
+            "for a single file"
+        )
+    if isinstance(row, Mapping) and field == "messages" and isinstance(row[field], list | tuple | np.ndarray):
+        row = _with_last_answer(row, label)
     value = row[field] if isinstance(row, Mapping) else row
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()  # an array with no axis is a single value
@@ -159,6 +172,29 @@ def _split_row(row: object, field: str, label: str) -> tuple[Any, str | None, st
         row = _with_inner_field(row, label)
     id_, prompt = (None if field == name else _label(name, row.get(name)) for name in ("id", label))
     return value, id_, prompt
+
+
+def _with_last_answer(row: Mapping[str, Any], label: str) -> Mapping[str, Any]:
+    """A chat as a row: the last turn of the assistant under "messages", the conversation before it as its prompt."""
+    turns = [(message.get("role"), _content(message)) for message in row["messages"] if isinstance(message, Mapping)]
+    last = max((place for place, (role, _) in enumerate(turns) if role == "assistant"), default=None)
+    if last is None or len(turns) != len(row["messages"]):
+        raise BadEntryError(
+            '`messages` must be messages such as {"role": "user", "content": "…"}, one of them with the role assistant'
+        )
+    before = turns[:last]
+    only = len(before) == 1 and before[0][0] == "user"
+    conversation = before[0][1] if only else "\n".join(f"{role}: {content}" for role, content in before)
+    return {label: conversation or None, **row, "messages": turns[last][1]}
+
+
+def _content(message: Mapping[str, Any]) -> Any:
+    """The text of a message; of several parts, those that are texts."""
+    content = message.get("content")
+    if isinstance(content, list | tuple | np.ndarray):
+        parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content
 
 
 def _with_inner_field(row: Mapping[str, Any], field: str) -> Mapping[str, Any]:

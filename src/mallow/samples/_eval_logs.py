@@ -218,12 +218,12 @@ def _inspect_row(sample: object) -> object:
     if not isinstance(sample, dict) or "output" not in sample:
         return BadEntryError("must be a sample of Inspect, with the fields 'input' and 'output'")
     output = sample["output"]
-    text = _inner(output, "completion") or _content(_inner(output, "choices", 0, "message", "content"))
+    text = inner(output, "completion") or _content(inner(output, "choices", 0, "message", "content"))
     row = {**sample, "text": text, "prompt": sample.get("input")}
     return row if sample.get("id") is not None else {key: value for key, value in row.items() if key != "id"}
 
 
-def _inner(value: object, *path: str | int) -> Any:
+def inner(value: object, *path: str | int) -> Any:
     """What is at a path of names and numbers; "" where there is nothing."""
     for step in path:
         entries = dict(enumerate(value)) if isinstance(value, list) else value
@@ -237,5 +237,5 @@ def _content(content: object) -> object:
     """The text of a message, whose content may be a list of parts."""
     if not isinstance(content, list):
         return content
-    texts = [_inner(part, "text") for part in content if _inner(part, "type") == "text"]
+    texts = [inner(part, "text") for part in content if inner(part, "type") == "text"]
     return "".join(texts) if all(isinstance(text, str) for text in texts) else texts

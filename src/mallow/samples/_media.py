@@ -51,8 +51,8 @@ def read_folder(folder: Path, name: str, options: Options) -> Samples:
         content = ", ".join(id_ for id_, _ in files[:3]) + (", …" if len(files) > 3 else "")
         kinds = " or ".join(f"{medium.noun} ({' '.join(sorted(medium.suffixes))})" for medium in _MEDIA)
         raise InputError(
-            f"{name}: a folder must contain {kinds}, but it contains {content or 'no files'}. "
-            "For texts or features, pass the path of one file."
+            f"{name}: a folder must contain {kinds}, or texts (.txt, one text per file), but it contains "
+            f"{content or 'no files'}. For other texts or features, pass the path of one file."
         )
     if len(entries_of) > 1:
         counts = " and ".join(f"{len(entries)} {medium.noun}" for medium, entries in entries_of.items())

@@ -20,7 +20,7 @@ from mallow._files import files_below, is_glob, is_url
 from mallow._optional import did_you_mean, optional
 from mallow.engine import memory_budget
 from mallow.errors import InputError
-from mallow.samples._entries import Options, Row, at_index, at_line, gather_texts
+from mallow.samples._entries import BadEntryError, Options, Row, at_index, at_line, gather_texts
 from mallow.samples._feature_arrays import read_features, read_numpy
 from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._media import MEDIA_SUFFIXES, read_folder, read_media
@@ -200,9 +200,12 @@ def _read_path(name: str, options: Options) -> Samples:
     if is_url(name) or (is_glob(name) and not os.path.exists(path)):
         return read_sharded(name, options)
     if os.path.isdir(path):
-        return read_sharded(name, options) if holds_shards(path) else read_folder(path, name, options)
+        if holds_shards(path):
+            return read_sharded(name, options)
+        texts = text_files(path)
+        return _read_text_folder(path, texts, name, options) if texts else read_folder(path, name, options)
     if not os.path.exists(path):
-        raise _no_such_file(path, name)
+        raise no_such_file(path, name)
     if path.suffix.lower() == ".safetensors":
         return read_sharded(name, options)
     if path.suffix.lower() in MEDIA_SUFFIXES:
@@ -216,6 +219,8 @@ def _read_path(name: str, options: Options) -> Samples:
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
     with open_file(path, name, options.limits) as stream:
+        if form == "jsonl" and begins_with(stream, name) == "[":  # one JSON array, whatever the suffix says
+            form = "json"
         if form in ("parquet", "json", "eval"):
             if form == "parquet":
                 rows = parquet_rows(seekable(stream, name), name, options)
@@ -226,7 +231,32 @@ def _read_path(name: str, options: Options) -> Samples:
         return gather_texts(line_rows(form, lines, name, options), at_line(name), name, options)
 
 
-def _no_such_file(path: Path, name: str) -> InputError:
+def text_files(folder: Path) -> list[Path]:
+    """The .txt files of a folder that contains nothing else, sorted by name; empty for other folders."""
+    files = sorted(files_below(folder))
+    return files if all(file.suffix.lower() == ".txt" for file in files) else []
+
+
+def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: Options) -> Samples:
+    """One text per file, without the line end at its end. File names are no ids: they are often only numbers."""
+
+    def rows() -> Iterator[Row]:
+        for place, file in enumerate(files):
+            lines = []
+            with open_file(file, str(file), options.limits) as stream:
+                for _, line in decode_lines(stream, str(file), options.limits):
+                    if isinstance(line, BadEntryError):
+                        yield place, line
+                        break
+                    lines.append(str(line))
+                else:
+                    yield place, "".join(lines).removesuffix("\n").removesuffix("\r")
+
+    return gather_texts(rows(), lambda place: f"{name}/{files[place].relative_to(folder).as_posix()}", name, options)
+
+
+def no_such_file(path: Path, name: str) -> InputError:
+    """The error for a path where nothing is, with the nearest name there is."""
     shown = name if len(name) <= 200 else f"{name[:200]}…"
     if os.path.islink(path):
         return InputError(f"{shown}: is a link that leads to no file, or back to itself. Check where it points.")

@@ -65,10 +65,11 @@ def _text_size(value: object) -> int:
 
 
 def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
-    return plain_harness_rows(_json_lines(lines, options))
+    return plain_harness_rows(json_lines(lines, options))
 
 
-def _json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
+def json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
+    """The objects of a jsonl file as they are, one per line that is not blank."""
     for number, line in lines:
         if not isinstance(line, str):
             yield number, line
@@ -82,9 +83,7 @@ def _json_object(line: str, limits: Limits) -> object:
     try:
         value = parse_json(line.rstrip())  # with its line end, the column of an early end would be in the next line
     except json.JSONDecodeError as error:
-        array = line.lstrip().startswith("[")
-        hint = " (is the file a single JSON array instead of one object per line?)" if array else ""
-        return BadEntryError(f"invalid JSON: {error.msg} at column {error.colno}{hint}")
+        return BadEntryError(f"invalid JSON: {error.msg} at column {error.colno}")
     except ValueError as error:  # numbers with thousands of digits, very deep nesting
         return BadEntryError(f"invalid JSON: {message_of(error)}")
     if not isinstance(value, dict):
@@ -170,12 +169,13 @@ def read_table(table: Any, name: str, options: Options) -> Samples:
 
 def choose_columns(names: Sequence[object], name: str, options: Options) -> list[str]:
     """The columns to read: the text, and `id` and `prompt` where they exist."""
-    text = options.text_field
+    text = options.text_field(names)
     if text not in names:
         hint = " Columns must be separated by commas." if len(names) == 1 and {";", "\t"} & set(str(names[0])) else ""
         hint = hint or (" For features, pass the array that .to_numpy() returns." if name == "DataFrame" else "")
         raise InputError(
-            f"{name}: no column '{text}'; available columns: {list_names(names)}. Choose one with `field`.{hint}"
+            f"{name}: no column '{text}'; available columns: {list_names(names)}. Choose one with `field`, or "
+            f"write FILE:FIELD for a single file.{hint}"
         )
     columns = [text, *(column for column in ("id", options.label) if column in names and column != text)]
     for column in columns:

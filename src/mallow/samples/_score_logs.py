@@ -1,0 +1,184 @@
+"""Scores of items: in logs of lm-evaluation-harness, Inspect and HELM, in plain columns, and in memory."""
+
+from __future__ import annotations
+
+import csv
+import math
+import numbers
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from mallow.errors import InputError
+from mallow.samples._entries import BadEntryError, Options, Row, list_names
+from mallow.samples._eval_logs import eval_rows, inner, object_rows
+from mallow.samples._limits import DEFAULT_LIMITS
+from mallow.samples._read import no_such_file
+from mallow.samples._streams import decode_lines, file_format, open_file, seekable
+from mallow.samples._text_files import array_rows, begins_with, column_values, json_lines
+
+_OPTIONS = Options(None, skip_bad=False, limit=None)
+_ITEM = ("doc_id", "instance_id", "item", "id")  # what tools call the id of an item
+# Fields that are not scores though they may be numbers.
+_OTHERS = {*_ITEM, "cluster", "epoch", "filter", "metrics", "doc", "doc_hash", "prompt_hash", "target_hash"}
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # of Inspect: correct, partly, incorrect, no answer
+_WORDS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class ItemScores:
+    """The scores of one system.
+
+    Attributes
+    ----------
+    scores : dict
+        Item → its scores, several where it was sampled repeatedly.
+    clusters : dict
+        Item → its cluster; empty where there are none.
+    """
+
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
+
+
+def read_item_scores(source: Any, label: str, metric: str | None = None, cluster: str | None = None) -> ItemScores:
+    """The scores of items from a path, a mapping item → score or scores, a table, a list of dicts, or of numbers.
+
+    `label` names the source in messages. Entries without the score, or whose score is missing, are left out.
+    """
+    records = []
+    for place, row in _rows(source):
+        where = f"{label}[{place}]"
+        if not isinstance(row, Mapping):
+            raise InputError(f"{where}: {row if isinstance(row, BadEntryError) else 'must be an object with fields'}.")
+        name = next((name for name in _ITEM if row.get(name) is not None), None)
+        if name is None:
+            raise InputError(f"{where}: no item; one of the fields {list_names(_ITEM)} must name it.")
+        records.append((where, str(row[name]), _cluster_of(row, cluster, where), _values(row, cluster)))
+    chosen = _choose(metric, [values for *_, values in records], label)
+    result = ItemScores()
+    for where, item, group, values in records:
+        value = values.get(chosen)
+        if value is None or value != value:  # NaN
+            continue
+        number = _number(value)
+        if number is None:
+            raise InputError(f"{where}: the score '{chosen}' must be a number or true or false; got {value!r:.60}.")
+        result.scores.setdefault(item, []).append(number)
+        if group is not None and result.clusters.setdefault(item, group) != group:
+            raise InputError(f"{where}: item '{item}' is in the clusters '{result.clusters[item]}' and '{group}'.")
+    if not result.scores:
+        raise InputError(f"{label}: contains no scores; at least one is needed.")
+    return result
+
+
+def _rows(source: Any) -> Iterable[Row]:
+    if isinstance(source, str | os.PathLike):
+        return _file_rows(os.fspath(source))
+    if isinstance(source, Mapping):
+        pairs = ((item, np.atleast_1d(np.asarray(scores, object))) for item, scores in source.items())
+        return enumerate({"item": item, "score": score} for item, scores in pairs for score in scores)
+    if hasattr(source, "column_names") or hasattr(source, "columns"):
+        names = list(source.column_names if hasattr(source, "column_names") else source.columns)
+        columns = [column_values(source[name]) for name in names]
+        return enumerate(dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+    if not isinstance(source, Iterable):
+        raise InputError(f"`systems` must hold paths, mappings item → score, or tables; got {type(source).__name__}.")
+    return enumerate(row if isinstance(row, Mapping) else {"item": i, "score": row} for i, row in enumerate(source))
+
+
+def _file_rows(name: str) -> Iterator[Row]:
+    path = Path(os.path.expanduser(name))
+    if not path.is_file():
+        raise no_such_file(path, name)
+    form, _ = file_format(path, name)
+    with open_file(path, name, DEFAULT_LIMITS) as stream:
+        if form not in ("jsonl", "json", "csv", "eval"):
+            raise InputError(f"{name}: scores are read from .jsonl, .json, .csv and .eval files; got .{form}.")
+        if form == "eval":
+            yield from eval_rows(seekable(stream, name), name, DEFAULT_LIMITS)
+        elif form == "csv":
+            yield from _csv_rows(stream, name)
+        elif begins_with(stream, name) == "[":
+            yield from array_rows(stream, name, _OPTIONS)
+        elif form == "json":
+            yield from object_rows(stream, name, DEFAULT_LIMITS)
+        else:
+            yield from json_lines(decode_lines(stream, name, DEFAULT_LIMITS), _OPTIONS)
+
+
+def _csv_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
+    lines = (str(line) for _, line in decode_lines(stream, name, DEFAULT_LIMITS))
+    try:
+        for place, row in enumerate(csv.DictReader(lines, strict=True), start=2):
+            if None in row or None in row.values():
+                raise InputError(f"{name}[{place}]: the number of columns differs from that of the header.")
+            yield place, {key: text if key in _OTHERS else _parse(text) for key, text in row.items()}
+    except csv.Error as error:
+        raise InputError(f"{name}: invalid CSV: {error}. Is it a CSV file?") from error
+
+
+def _parse(text: str) -> object:
+    """A cell as what it is written as: a number, true or false, or nothing."""
+    try:
+        return float(text)
+    except ValueError:
+        return _WORDS.get(text.strip().lower(), text or None)
+
+
+def _cluster_of(row: Mapping[str, Any], cluster: str | None, where: str) -> str | None:
+    value = row.get("cluster") if cluster is None else row.get(cluster, inner(row, *cluster.split(".")))
+    if cluster is not None and (value is None or value == ""):
+        raise InputError(f"{where}: no field '{cluster}', which `clusters` names. Name a field that all entries have.")
+    return None if value is None else str(value)
+
+
+def _values(row: Mapping[str, Any], cluster: str | None) -> dict[str, Any]:
+    """What may be a score, by name."""
+    if isinstance(row.get("stats"), list):  # HELM; perturbed instances are other items
+        named = [(inner(stat, "name"), inner(stat, "mean")) for stat in row["stats"]]
+        return {name["name"]: mean for name, mean in named if "name" in name and "perturbation" not in name}
+    if isinstance(row.get("scores"), Mapping):  # Inspect
+        values: dict[str, Any] = {}
+        for scorer, score in row["scores"].items():
+            value = score.get("value") if isinstance(score, Mapping) else score
+            parts = {f"{scorer}.{key}": part for key, part in value.items()} if isinstance(value, Mapping) else None
+            values |= parts or {scorer: value}
+        return {name: _GRADES.get(value, value) if isinstance(value, str) else value for name, value in values.items()}
+    plain = {name: value for name, value in row.items() if name not in _OTHERS and name != cluster}
+    if "doc_id" not in row:
+        return plain
+    names = row["metrics"] if isinstance(row.get("metrics"), list) else plain  # lm-evaluation-harness
+    return {f"{name},{row.get('filter', 'none')}": plain.get(name) for name in names}
+
+
+def _choose(metric: str | None, rows: list[dict[str, Any]], label: str) -> str:
+    """The name of the score: the one asked for, "score", or the only one."""
+    names: dict[str, bool] = {}
+    for values in rows:
+        for name, value in values.items():
+            if name == metric or not (value is None or value != value):
+                names[name] = names.get(name, True) and _number(value) is not None
+    known = [name for name, numeric in names.items() if numeric or name == metric]
+    wanted = metric or "score"
+    if wanted in known:
+        return wanted
+    fitting = [name for name in known if metric is None or name.rpartition(",")[0] == metric]
+    if len(fitting) == 1:
+        return fitting[0]
+    listed = list_names(fitting or known)
+    if metric is None or fitting:
+        rule = "has several scores" if fitting else "has no scores"
+        raise InputError(f"{label}: {rule}: {listed}. Choose one with `metric`.")
+    raise InputError(f"{label}: no score '{metric}', which `metric` names; there are {listed}.")
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, or true or false as 1 or 0; None for anything else."""
+    if isinstance(value, bool | np.bool_ | numbers.Real) and math.isfinite(value):
+        return float(value)
+    return None
