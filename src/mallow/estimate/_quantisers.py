@@ -190,7 +190,8 @@ class LevelSets:
         cells = max(bins, min(_MOST_CELLS, max(_LEAST_CELLS, 4 * bins)))
         at = np.cumsum(weight) / weight.sum() + share  # rises with the level: narrow in mass and in share
         _, cell = np.unique(np.floor(at * cells / 2), return_inverse=True)
-        bins_of = _best_cuts(*(np.bincount(cell, side) / max(side.sum(), _NEAR_ZERO) for side in (p, q)), bins)
+        in_cells = [np.bincount(cell, side) / (side.sum() or 1.0) for side in (p, q)]
+        bins_of = _best_cuts(in_cells[0], in_cells[1], bins)
         return bins_of[cell][place]
 
     def _levels(self, points: Features) -> Any:
