@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from printed import numbers
 from scipy.stats import norm, spearmanr
 from synthetic import rounded
 
@@ -282,14 +283,17 @@ def error_of_mean(values: Sequence[float]) -> float:
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
+    """The claims with what the paper prints, where it prints numbers for the decoders of a claim."""
     claims = list(claims)
     used = {kind for claim in claims for kind in claim.verdicts}
     kinds = [kind for kind in ("MAUVE*", "held-out", "measure") if kind in used]
-    rows = [["label", "the paper says", *kinds, "here"], ["---"] * (len(kinds) + 3)]
-    for claim in claims:
-        rows.append(
-            [f"`{claim.label}`", claim.text, *(claim.verdicts.get(kind, "") for kind in kinds), claim.detail or ""]
-        )
+    cited = [numbers(claim.label, claim.text) for claim in claims]
+    columns = [*(["it prints"] if any(cited) else []), *kinds]
+    rows = [["label", "the paper says", *columns, "here"], ["---"] * (len(columns) + 3)]
+    for claim, printed in zip(claims, cited, strict=True):
+        cells = [printed] if any(cited) else []
+        verdicts = [claim.verdicts.get(kind, "") for kind in kinds]
+        rows.append([f"`{claim.label}`", claim.text, *cells, *verdicts, claim.detail or ""])
     return markdown(rows)
 
 
