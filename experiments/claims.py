@@ -2,7 +2,8 @@
 
 Every claim is decided twice: by MAUVE* with its noise (the resampled texts and the clustering, two standard errors), and by held-out evidence (the
 differences of `mallow.compare`, 95%, after Holm's correction). A claim about another measure has its own verdict in the column *measure*; what MAUVE* and
-the evidence find of the same systems stands beside it. Nothing is decided by the sign of a difference alone.
+the evidence find of the same systems stands beside it. A claim
+that something rises or falls over several systems is judged at every step (`monotone`). Nothing is decided by the sign of a difference alone.
 """
 
 from __future__ import annotations

@@ -249,6 +249,12 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         "experiments/decoding/results.json",
         lambda d: [d["n"], *falls_with_length(d["claims"])],
     ),
+    (
+        "docs/paper.md",
+        "{} of the {} entries with people follow from `table:fdiv-full` and `table:ot-full`",
+        "experiments/people/tables.json",
+        lambda d: [d["count"]["people"]["follows"], sum(d["count"]["people"].values())],
+    ),
     # embedders
     *(
         (

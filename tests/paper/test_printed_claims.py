@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "experiments"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
 from printed import BEAM, FULL, GOLD, LM, MAUVE, NAME, NAMES, NEWS, TYPICAL, numbers
 
 ROOT = Path(__file__).resolve().parents[2]
