@@ -255,13 +255,17 @@ def compare_items(
             f"the same if their ids are, such as '{next(iter(every))}'."
         )
     labels = _cluster_labels(read, items, clusters)
-    means = np.array([[np.mean(system.scores[item]) for system in read.values()] for item in items])
+    means = np.array([[_mean(system.scores[item]) for system in read.values()] for item in items])
     order = np.argsort(-means.mean(axis=0), kind="stable")
     names = [list(read)[place] for place in order]
     caveats = _find_caveats(dict(zip(names, means.T[order], strict=True)), len(every), labels)
     result = _compare(names, means[:, order], labels, detect, caveats)
     warn_about(result.caveats)
     return result
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _cluster_labels(read: Mapping[str, Any], items: list[str], clusters: Any) -> Labels:
@@ -273,9 +277,8 @@ def _cluster_labels(read: Mapping[str, Any], items: list[str], clusters: Any) ->
         for system in read.values():
             for item, cluster in system.clusters.items():
                 if known.setdefault(item, cluster) != cluster:
-                    raise InputError(
-                        f"item '{item}' is in the clusters '{known[item]}' and '{cluster}' of two systems."
-                    )
+                    both = f"'{known[item]}' and '{cluster}'"
+                    raise InputError(f"item '{item}' must be in the same cluster for all systems; got {both}.")
     if not known and clusters is None:
         return np.arange(len(items))
     missing = [item for item in items if item not in known]
