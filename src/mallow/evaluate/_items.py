@@ -226,6 +226,7 @@ def compare_items(
         left out.
     metric : str or None
         The name of the score where a file has several, such as ``acc_norm`` or ``exact_match,flexible-extract``.
+        Scores without names are taken as they are.
     clusters : str, mapping or None
         Item → its cluster; or the field that holds it, such as ``doc.passage``. None: the column ``cluster``, where
         there is one; otherwise each item is independent.

@@ -59,7 +59,8 @@ def read_item_scores(source: Any, label: str, metric: str | None = None, cluster
         if name is None:
             raise InputError(f"{where}: no item; one of the fields {list_names(_ITEM)} must name it.")
         records.append((where, str(row[name]), _cluster_of(row, cluster, where), _values(row, cluster)))
-    chosen = _choose(metric, [values for *_, values in records], label)
+    unnamed = not isinstance(source, str | os.PathLike) and all({*values} == {"score"} for *_, values in records)
+    chosen = _choose(None if unnamed else metric, [values for *_, values in records], label)
     result = ItemScores()
     for where, item, group, values in records:
         value = values.get(chosen)
