@@ -34,7 +34,6 @@ from scipy.stats import binom
 
 import mallow
 from mallow.embed import embed_samples, find_embedder, style
-from mallow.evidence import run_permutations
 from mallow.generate import NGram, generate
 
 HERE = Path(__file__).resolve().parent
@@ -122,11 +121,11 @@ def with_features(texts: list[str]) -> mallow.Samples:
 
 
 def fast(x: list[str], y: list[str]) -> float:
-    return run_permutations(x, y, embedder=style, permutations=PERMUTATIONS).p_value
+    return float(mallow.permutation_test(x, y, embedder=style, permutations=PERMUTATIONS))
 
 
 def default(x: list[str], y: list[str]) -> float:
-    return run_permutations(with_features(x), with_features(y), permutations=PERMUTATIONS).p_value
+    return float(mallow.permutation_test(with_features(x), with_features(y), permutations=PERMUTATIONS))
 
 
 def score_fast(x: list[str], y: list[str]) -> float:
@@ -239,6 +238,7 @@ def main() -> None:
         "mallow": mallow.__version__,
         "threads": 1,
         "trials": chosen.trials,
+        "most": chosen.most,
         "level": LEVEL,
         "power": POWER,
     }

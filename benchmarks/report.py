@@ -104,14 +104,19 @@ def drawing(title: str, parts: list[str], height: int) -> str:
 
 
 def decisions() -> dict[str, dict[str, tuple[int, float] | None]]:
-    """Alternative → way → samples per side and processor seconds of a decision; None: more samples than were tried."""
+    """Alternative → way → samples per side and processor seconds of a decision; None: more samples than were tried.
+
+    Alternatives of which some way is still to be measured are left out.
+    """
     rows = results("decision")["rows"]
+    most = max(map(len, rows.values()))
     return {
         row: {
             way: (one["samples per side"], one["call (s)"] + one["embedding (s)"]) if "call (s)" in one else None
             for way, one in ways.items()
         }
         for row, ways in rows.items()
+        if len(ways) == most
     }
 
 
@@ -149,7 +154,7 @@ def page() -> str:
     speed = [[shown, f"{ours:.1f} s", f"{theirs:.1f} s", f"{theirs / ours:.1f}"] for shown, ours, theirs in against_mauve_text()]  # fmt: skip
     found = decisions()
     ways = list(next(iter(found.values())))
-    trials = results("decision")["about"]["trials"]
+    trials, most = (results("decision")["about"][name] for name in ("trials", "most"))
     decided = [[row, *(shown_decision(own.get(way)) for way in ways)] for row, own in found.items()]
     speed += [[f"embedding: {row[0]}", row[1], row[3], f"{float(row[3][:-2]) / float(row[1][:-2]):.1f}"] for row in embedding_rows()]  # fmt: skip
     return f"""# Benchmarks
@@ -159,8 +164,9 @@ Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0
 
 ## What does a right decision cost?
 
-Samples per side with which a gap is found in 80% of {trials} trials at level 5%, and the processor seconds of one decision from texts to a verdict (`python benchmarks/decision.py`). The numbers of samples are doubled
-from 25. The machine was busy with other work, so that the seconds are upper bounds. mauve-text was not part of this run.
+Samples per side with which a gap is found in 80% of {trials} trials or more at level 5%, and the processor seconds of one decision from texts to a verdict (`python benchmarks/decision.py`). The numbers of samples are doubled
+from 25 to {most}, so that a cell is the first of them that is enough. The machine was busy with other work, so that the seconds are upper bounds. mauve-text was not part of this run. TF-IDF with logistic
+regression takes the fewest seconds in both rows, and mallow needs no more samples than any other way.
 
 {table(["alternative", *ways], decided)}
 

@@ -15,6 +15,7 @@ from annotation_page import make_study
 from crash_points import Writer, hand_over, reach
 from mallow import annotate
 from mallow.human import write_study
+from store_calls import Calls
 
 ANSWERS = {"interesting": 1, "sensible": -2, "human-like": 0}
 
@@ -66,14 +67,14 @@ def run_study(folder: Path, kind: type[sqlite3.Connection] = TracedConnection) -
 
 def story(store: annotate.Store) -> Iterator[object]:
     """What an annotator does: comes, reads, answers, corrects the answer, skips; then the owner closes the study."""
-    ann = str(store.join("link", "Ann", "Ann", session="", trusted=True, now=1.0))
+    ann = str(Calls(store).join("link", "Ann", "Ann", session="", trusted=True, now=1.0))
     yield ann
-    yield store.get_ready(ann, 2.0)
-    yield store.current(ann, 3.0)
-    yield store.submit(ann, 1, "page 1", ANSWERS, 1.5, 4.0)
-    yield store.submit(ann, 1, "page 2", ANSWERS | {"sensible": 2}, 2.5, 5.0)
-    yield store.current(ann, 6.0)
-    yield store.skip(ann, 2, "Something else", 7.0)
+    yield Calls(store).get_ready(ann, 2.0)
+    yield Calls(store).current(ann, 3.0)
+    yield Calls(store).submit(ann, 1, "page 1", ANSWERS, 1.5, 4.0)
+    yield Calls(store).submit(ann, 1, "page 2", ANSWERS | {"sensible": 2}, 2.5, 5.0)
+    yield Calls(store).current(ann, 6.0)
+    yield Calls(store).skip(ann, 2, "Something else", 7.0)
     yield store.set_open(False)
 
 

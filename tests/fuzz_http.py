@@ -388,10 +388,12 @@ def send_bytes(data: bytes, folder: Path) -> None:
             if not wire.closing:
                 protocol.data_received(part)
             await asyncio.sleep(0)
-        while not wire.closing and (waiting := [task for task in state.tasks if not task.done()]):
-            if (await asyncio.wait(waiting, timeout=0.2))[0]:
-                continue
-            break  # the rest of a request does not come
+        # An application that waits for the rest of a request, which does not come, is left alone.
+        while not wire.closing and not (protocol.cycle and protocol.cycle.more_body):
+            if not (waiting := [task for task in state.tasks if not task.done()]):
+                break
+            if not (await asyncio.wait(waiting, timeout=0.1))[0]:
+                break
         protocol.connection_lost(None)
         if state.tasks:
             await asyncio.wait(state.tasks, timeout=5)

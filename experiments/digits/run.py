@@ -18,7 +18,19 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from claims import Claim, above, claims_table, fold_error, grid, monotone, rising, standard_errors, verdict, write
+from claims import (
+    Claim,
+    above,
+    claims_table,
+    every,
+    fold_error,
+    grid,
+    monotone,
+    rising,
+    standard_errors,
+    verdict,
+    write,
+)
 from data import LeNet, gan, pixels, real
 
 import mallow
@@ -64,6 +76,7 @@ def judge(embedder: str, rows: dict[str, dict[str, float]], compared: mallow.Com
     order = sorted(ORDER, key=lambda psi: rows[label(psi)]["Fréchet"])
     text = f"the Fréchet distance has the same order ({embedder})"
     quality = rising(compared, [label(psi) for psi in reversed(ORDER)])
+    quality |= {"held-out": every(claim.verdicts["held-out"] for claim in claims)}  # every step, by its own test
     claims.append(Claim("fig:vision", text, {"measure": said} | quality, " ≻ ".join(f"{psi:g}" for psi in order)))
     low, one = rows[label(0.7)], rows[label(1.0)]
     for kind, better in (("precision", low), ("recall", one)):

@@ -23,6 +23,7 @@ from mallow.annotate._lanes import Lane
 from mallow.annotate._store import Finished, open_store
 from mallow.errors import InputError
 from mallow.human import write_study
+from store_calls import Calls
 
 QUESTIONS = ("interesting", "sensible", "human-like")
 
@@ -248,9 +249,9 @@ def test_a_locked_database_is_waited_for_once(serve, study_file, monkeypatch):
 def test_one_answer_that_fails_does_not_harm_those_beside_it(tmp_path):
     """Answers that wait share a transaction."""
     store = open_store(str(tmp_path / "x.db"), make_study(per_pair=4, systems=1))
-    ids = [store.join("open", None, f"P{number}", session="", trusted=True, now=0.0) for number in range(3)]
+    ids = [Calls(store).join("open", None, f"P{number}", session="", trusted=True, now=0.0) for number in range(3)]
     for id_ in ids:
-        store.current(id_, 1.0)
+        Calls(store).current(id_, 1.0)
     write = Lane(store, write=True)
 
     def keep(id_):
@@ -281,8 +282,8 @@ def test_what_was_undone_is_not_remembered(tmp_path):
     """A task whose last vote was undone is given out again."""
     study = make_study(per_pair=1, systems=1)
     store = open_store(str(tmp_path / "x.db"), study)
-    first, second = (store.join("open", None, "x", session="", trusted=True, now=0.0) for _ in range(2))
-    store.current(first, 1.0)
+    first, second = (Calls(store).join("open", None, "x", session="", trusted=True, now=0.0) for _ in range(2))
+    Calls(store).current(first, 1.0)
 
     def undo(execute):
         store.ledger.submit(execute, first, 1, "page", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0)
@@ -291,8 +292,8 @@ def test_what_was_undone_is_not_remembered(tmp_path):
 
     with pytest.raises(ZeroDivisionError):
         store.run([undo])
-    assert store.skip(first, 1, "Something else", 3.0) == "skipped"
-    assert store.current(second, 4.0) == 1
+    assert Calls(store).skip(first, 1, "Something else", 3.0) == "skipped"
+    assert Calls(store).current(second, 4.0) == 1
     store.close()
 
 
@@ -375,12 +376,12 @@ def test_many_threads_never_exceed_a_quota(tmp_path):
     store = open_store(str(tmp_path / "x.db"), study, lease=100.0)
 
     def work(number: int) -> None:
-        annotator = store.join("open", None, f"P{number}", session="", trusted=True, now=0.0)
+        annotator = Calls(store).join("open", None, f"P{number}", session="", trusted=True, now=0.0)
         for _ in range(20):
-            place = store.current(annotator, 1.0)
+            place = Calls(store).current(annotator, 1.0)
             if not isinstance(place, int):
                 return
-            assert store.submit(annotator, place, "page", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0) == "done"
+            assert Calls(store).submit(annotator, place, "page", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0) == "done"
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:

@@ -12,6 +12,7 @@ from annotation_page import hidden, make_study, place_of
 from mallow import annotate
 from mallow.annotate._store import Finished
 from mallow.human import TEXT_FORM, QualityChecks, Question, read_votes
+from store_calls import Calls
 
 
 def test_a_whole_study_without_javascript(serve, study_file):
@@ -170,14 +171,14 @@ def test_a_lease_ends_by_itself_and_is_renewed_by_looking(tmp_path):
     from mallow.annotate._store import open_store
 
     store = open_store(str(tmp_path / "x.db"), make_study(per_pair=1, systems=1), lease=100.0)
-    ann, bob = (store.join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
-    assert store.current(ann, 0.0) == 1
-    assert store.current(bob, 99.0) == Finished("waiting")
-    assert store.assignment(ann, 1, 60.0).state == "open"  # she looks at it again: until 160
-    assert store.current(bob, 159.0) == Finished("waiting")
-    assert store.current(bob, 161.0) == 1
-    assert store.assignment(ann, 1, 162.0) is None
-    assert store.current(ann, 163.0) == Finished("waiting")
+    ann, bob = (Calls(store).join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
+    assert Calls(store).current(ann, 0.0) == 1
+    assert Calls(store).current(bob, 99.0) == Finished("waiting")
+    assert Calls(store).assignment(ann, 1, 60.0)[0].state == "open"  # she looks at it again: until 160
+    assert Calls(store).current(bob, 159.0) == Finished("waiting")
+    assert Calls(store).current(bob, 161.0) == 1
+    assert Calls(store).assignment(ann, 1, 162.0)[0] is None
+    assert Calls(store).current(ann, 163.0) == Finished("waiting")
     store.close()
 
 
@@ -228,7 +229,7 @@ def test_gold_and_repeated_pairs_are_exported_as_such(serve, study_file):
     interesting = [vote for vote in annotate.export_votes(served.store) if vote.question == "interesting"]
     assert all(vote.expected is None for vote in interesting)
     shown = re.sub(r"\s+", " ", owner_page(served)[1])
-    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0% of \d</td> <td>\d+ % of 3</td>", shown)
+    assert re.search(r"sensible</th> <td>–</td> <td>–</td> <td>0% of \d</td> <td>\d+% of 3</td>", shown)
 
 
 # --- coming in

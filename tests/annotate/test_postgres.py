@@ -18,6 +18,7 @@ from annotation_page import make_study
 from mallow import annotate
 from mallow.annotate._database import StorageError
 from mallow.annotate._store import Finished, open_store
+from store_calls import Calls
 
 BINARIES = [
     *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
@@ -75,13 +76,16 @@ def test_a_study_on_postgresql(server):
 
     def work(number: int) -> None:
         own = (store, again)[number % 2]
-        annotator = own.join("open", None, f"P{number}", session="", trusted=True, now=0.0)
-        while isinstance(place := own.current(annotator, 1.0), int):
+        annotator = Calls(own).join("open", None, f"P{number}", session="", trusted=True, now=0.0)
+        while isinstance(place := Calls(own).current(annotator, 1.0), int):
             if place == 2:
-                own.skip(annotator, place, "Something else", 1.5)
+                Calls(own).skip(annotator, place, "Something else", 1.5)
                 continue
             for _ in range(2):  # sent twice
-                assert own.submit(annotator, place, f"page {place}", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0) == "done"
+                assert (
+                    Calls(own).submit(annotator, place, f"page {place}", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0)
+                    == "done"
+                )
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -91,10 +95,10 @@ def test_a_study_on_postgresql(server):
     votes = [vote for vote in annotate.export_votes(store) if vote.question == "sensible"]
     assert Counter(vote.task for vote in votes) == dict.fromkeys((task.id for task in study.tasks), 2)
     assert all(row["number"] == 1 for row in store.dump()["submissions"])
-    ann = store.join("prolific", "5f1", "5f1", session="x", trusted=False, now=3.0)
-    assert again.join("prolific", "5f1", "5f1", session="x", trusted=False, now=3.0) == ann
-    assert again.join("prolific", "5f1", "5f1", session="y", trusted=False, now=3.0) is None
-    assert store.current(ann, 4.0) == Finished("all done")
+    ann = Calls(store).join("prolific", "5f1", "5f1", session="x", trusted=False, now=3.0)
+    assert Calls(again).join("prolific", "5f1", "5f1", session="x", trusted=False, now=3.0) == ann
+    assert Calls(again).join("prolific", "5f1", "5f1", session="y", trusted=False, now=3.0) is None
+    assert Calls(store).current(ann, 4.0) == Finished("all done")
     store.set_open(False)
     assert not again.is_open()
     stop("immediate")  # the server goes away, and comes back
@@ -122,14 +126,14 @@ def test_kill_9_of_the_server_loses_nothing_that_was_acknowledged(server, tmp_pa
     acknowledged, stop = [], threading.Event()
 
     def work(number: int) -> None:
-        annotator = store.join("open", None, f"P{number}", session="", trusted=True, now=0.0)
+        annotator = Calls(store).join("open", None, f"P{number}", session="", trusted=True, now=0.0)
         place = None
         while not stop.is_set():
             try:
-                place = place or store.current(annotator, 1.0)
+                place = place or Calls(store).current(annotator, 1.0)
                 if not isinstance(place, int):
                     return
-                store.submit(annotator, place, f"page {place}", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0)
+                Calls(store).submit(annotator, place, f"page {place}", dict.fromkeys(QUESTIONS, 1), 1.0, 2.0)
                 acknowledged.append((annotator, place))
                 place = None
             except StorageError:  # sent again, since nobody said that it was kept

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from mallow import InputError, read
+from mallow import EstimateWarning, InputError, Samples, read, score
 from mallow.embed import _onnx_text, embed_shards, minilm
 from mallow.embed._shards import _labels
 
@@ -272,3 +272,32 @@ def test_mistakes_are_told_before_the_work_begins(tmp_path):
         with pytest.raises(InputError, match=message):
             embed_shards(tmp_path / source, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def write_answers(path: Path, prompts: list[str]) -> None:
+    rows = ({"prompt": prompt, "text": f"answer {place} " + "a" * place} for place, prompt in enumerate(prompts))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_prompts_tell_which_rows_of_shards_belong_together_as_in_memory(tmp_path):
+    prompts = [f"question {place // 4}" for place in range(40)]
+    write_answers(tmp_path / "in" / "answers-0.jsonl", prompts)
+    shards = embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=7)
+    assert (shards.shards.ids(), shards.unit_kind) == (tuple(prompts), "prompt")
+    in_memory = read(tmp_path / "in" / "answers-0.jsonl").with_features(shards.require_features(), provenance={})
+    assert in_memory.unit_names == shards.shards.ids()
+    rng = np.random.default_rng(0)
+    other = Samples(features=rng.normal((10, 5), size=(40, 2)), prompts=prompts)
+    with pytest.warns(EstimateWarning):
+        units = [score(side, other, repeats=1).signature.units for side in (shards, in_memory)]
+    assert units == [f"10 {noun} with 40 samples each side" for noun in ("units", "prompts")]
+
+
+def test_one_prompt_for_all_rows_of_shards_tells_nothing_apart(tmp_path):
+    write_answers(tmp_path / "in" / "answers-0.jsonl", ["Write a story."] * 12)
+    shards = embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=5)
+    assert (shards.shards.ids(), shards.unit_kind) == (None, None)
+    write_answers(tmp_path / "in" / "answers-1.jsonl", ["Write a poem."] * 3)
+    both = embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=5)
+    assert both.shards.ids() == ("Write a story.",) * 12 + ("Write a poem.",) * 3

@@ -106,6 +106,8 @@ def test_spreading_fills_more_bins_than_a_random_network():
         (lambda: Residual(levels=0), r"`levels` must be an integer of at least 1; got 0\."),
         (lambda: Lattice(dimension=9), r"`dimension` must be at most 8; got 9\. Usual is 4\."),
         (lambda: Lattice(spread=0.0), r"`spread` must be a finite number above 0; got 0\.0"),
+        (lambda: Lattice(steps=-1), r"`steps` must be an integer of at least 0; got -1\."),
+        (lambda: Lattice(hidden=0), r"`hidden` must be an integer of at least 1; got 0\."),
         (
             lambda: Quantize(method="lattice"),
             r"`method` must be None or a quantiser such as Product\(\); got 'lattice'\.",

@@ -250,7 +250,7 @@ def test_bad_input_is_refused(options, message):
 
 def test_groups_do_not_make_a_pilot_of_a_few_prompts_large():
     ids = [i % 20 for i in range(300)]
-    with pytest.raises(InputError, match=r"^a pilot must have at least 100 independent .*; the smallest has 20\.$"):
+    with pytest.raises(InputError, match=r"^a pilot must have at least 100 independent .*, but the smallest has 20\.$"):
         plan_samples(*(Samples(features=one, ids=ids) for one in (X, A, B)))
 
 

@@ -137,3 +137,10 @@ def test_bins_are_the_same_for_equal_rows_and_follow_the_number_of_distinct_ones
     assert [int(own.max()) + 1 for own in twice.bins] == [7, 10]
     for labels in twice.bins:
         assert np.array_equal(labels[:, twice.places[0][:100]], labels[:, twice.places[0][100:]])
+
+
+def test_the_number_of_bins_does_not_depend_on_the_sides_of_copies():
+    # Otherwise it would tell the sides apart, and a permutation test would not be exact.
+    rows = np.random.default_rng(0).integers(30, size=(160, 1)) * [1.0, 0.5]
+    apart = np.sort(rows, axis=0)  # few kinds are on both sides
+    assert space_of(rows[:80], rows[80:]).pair == space_of(apart[:80], apart[80:]).pair == 30

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm, spearmanr
 
 import mallow
 
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / "experiments"
-WORDS = {"holds", "does not hold", "inside the noise"}
+WORDS = {"holds", "does not hold", "cannot be decided"}
 BOTH = {"MAUVE*", "held-out"}
 ONE_VERDICT = {  # claims that MAUVE* and evidence cannot decide, or have decided in the row before: parts of their texts
     "bounds/real.json": ("",),  # bounds against simulated errors: no systems
@@ -94,6 +96,18 @@ def test_every_figure_and_table_has_claims():
     assert [label for label in NO_CLAIMS if label in judged or label not in shown] == []
 
 
+def test_verdicts_on_several_steps_follow_from_what_is_stored(claims):
+    rejudge = importlib.import_module("rejudge")
+    judged = 0
+    for page, judge in rejudge.PAGES.items():
+        content = rejudge.load(page)
+        found = judge(content)
+        judged += len(found)
+        committed = {claim["text"]: claim["verdicts"] for claim in content["claims"]}
+        assert {text: committed[text] for text in found} == found, page
+    assert judged > 120
+
+
 # --- the verdicts themselves
 
 
@@ -168,3 +182,66 @@ def test_a_measure_favours_what_is_lowest_on_every_part(claims):
     del values["shaking"]
     assert claims.favours(values, "low") == claims.HOLDS
     assert claims.favours(values, "middle") == claims.FAILS
+
+
+CLEAR = 10.0  # standard errors of one value: a step of so many is clear after any correction
+
+
+@st.composite
+def clear_rises(draw):
+    """Rising values with standard error 1, each step of 20 or more."""
+    return np.cumsum(draw(st.lists(st.floats(2 * CLEAR, 1e4), min_size=3, max_size=7)))
+
+
+@given(values=clear_rises(), data=st.data())
+def test_a_fall_at_any_step_refutes_a_rise(claims, values, data):
+    errors = np.ones(len(values))
+    assert claims.monotone(values, errors) == claims.HOLDS
+    assert claims.monotone(values[::-1], errors) == claims.FAILS
+    at = data.draw(st.integers(0, len(values) - 2))
+    exchanged = values.copy()
+    exchanged[[at, at + 1]] = values[[at + 1, at]]
+    assert claims.monotone(exchanged, errors) == claims.FAILS
+
+
+@given(values=clear_rises(), data=st.data(), error=st.sampled_from([0.0, 1.0]))
+def test_a_tie_at_any_step_cannot_be_decided(claims, values, data, error):
+    at = data.draw(st.integers(0, len(values) - 2))
+    level = np.concatenate([values[: at + 1], values[at + 1 :] - (values[at + 1] - values[at])])
+    assert claims.monotone(level, np.full(len(values), error)) == claims.NOISE
+
+
+@given(
+    values=st.lists(st.floats(-5, 5), min_size=2, max_size=7),
+    power=st.integers(-20, 20),
+)
+def test_a_verdict_does_not_depend_on_the_unit_and_turns_with_the_sign(claims, values, power):
+    values, errors = np.array(values), np.ones(len(values))
+    found = claims.monotone(values, errors)
+    assert claims.monotone(2.0**power * values, 2.0**power * errors) == found
+    if found == claims.HOLDS:
+        assert claims.monotone(-values, errors) == claims.FAILS
+
+
+def test_the_level_is_kept_for_all_steps_together(claims):
+    rng = np.random.default_rng(3)
+    flat = [claims.monotone(rng.normal(size=6), np.ones(6)) for _ in range(1000)]
+    assert flat.count(claims.HOLDS) == 0
+    assert flat.count(claims.FAILS) < 50  # a false refutation of a plateau in less than 5% of cases
+    z = norm.isf(0.05 / 2 / 2) * np.sqrt(2)  # of two steps, the clearer one is tested at 2.5%
+    assert claims.monotone([0.0, 50.0, 50.0 - z + 0.01], np.ones(3)) == claims.FAILS  # the other at 5%
+    assert claims.monotone([0.0, 0.1, 0.1 - z + 0.01], np.ones(3)) == claims.NOISE
+    assert claims.monotone([0.0, 0.1, 0.1 - z - 0.01], np.ones(3)) == claims.FAILS
+
+
+def test_a_value_without_an_error_cannot_be_decided(claims):
+    assert claims.monotone([0.0, 50.0, 100.0], [1.0, np.nan, 1.0]) == claims.NOISE
+
+
+def test_systems_rise_by_the_score_and_by_the_certified_area(claims):
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(2, 400, 5))
+    found = mallow.compare(x, {"near": y + 0.3, "far": y + 1.5, "farther": y + 3.0})
+    assert claims.rising(found, ["farther", "far", "near"])["MAUVE*"] == claims.HOLDS
+    assert claims.rising(found, ["far", "farther", "near"])["MAUVE*"] == claims.FAILS
+    assert claims.rising(found, ["far", "near"])["held-out"] == claims.HOLDS

@@ -140,7 +140,11 @@ class Ledger:
     def join(
         self, execute: Execute, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
     ) -> str | None:
-        """See `Store.join`."""
+        """The id of an annotator, new or known.
+
+        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
+        another `session` is refused (None), unless the caller trusts that it is the same person.
+        """
         rows = execute("SELECT id, session FROM annotators WHERE source = ? AND external = ?", (source, external))
         if rows:
             return rows[0][0] if trusted or rows[0][1] == session else None
@@ -152,16 +156,16 @@ class Ledger:
         return id_
 
     def annotator(self, execute: Execute, id_: str) -> Annotator | None:
-        """See `Store.annotator`."""
+        """An annotator by id."""
         rows = execute("SELECT name, source, ready FROM annotators WHERE id = ?", (id_,))
         return Annotator(id_, rows[0][0], rows[0][1], rows[0][2] is not None) if rows else None
 
     def get_ready(self, execute: Execute, annotator: str, now: float) -> None:
-        """See `Store.get_ready`."""
+        """Note that the annotator has seen the instructions."""
         execute("UPDATE annotators SET ready = ? WHERE id = ? AND ready IS NULL", (now, annotator))
 
     def current(self, execute: Execute, annotator: str, now: float) -> int | Finished:
-        """See `Store.current`."""
+        """The place of the pair to judge now, given out if there is none; or why there is none."""
         mine = "SELECT place, task, kind, state, expires FROM assignments WHERE annotator = ? ORDER BY place"
         rows = execute(mine, (annotator,))
         for place, task, kind, state, expires in rows:
@@ -219,7 +223,11 @@ class Ledger:
         seconds: float,
         now: float,
     ) -> str | None:
-        """See `Store.submit`."""
+        """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
+
+        When this returns, the answers are on disk. The same answers from the same page are kept once, however often
+        they are sent; other answers are a correction, and the latest count.
+        """
         row = self._find(execute, annotator, place)
         if row is None:
             return None
@@ -249,7 +257,7 @@ class Ledger:
         return max(moment or 0.0 for moment in moments)
 
     def skip(self, execute: Execute, annotator: str, place: int, reason: str, now: float) -> str | None:
-        """See `Store.skip`."""
+        """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
         row = self._find(execute, annotator, place)
         if row is None or row[3] != "open":
             return None if row is None else str(row[3])
@@ -332,7 +340,7 @@ class Ledger:
 
 
 class Store:
-    """All reading and writing of a study that runs. Each method is one transaction."""
+    """The database of a study that runs: what is asked of its ledger together is one transaction, see `run`."""
 
     def __init__(self, database: Database, study: Study, signer: Signer, lease: float) -> None:
         self.study, self.signer = study, signer
@@ -356,50 +364,6 @@ class Store:
         """Close the study, or open it again. Pairs that are out may still be answered."""
         update = "UPDATE settings SET value = ? WHERE name = 'open'"
         self._run(lambda execute: execute(update, ("yes" if wanted else "no",)))
-
-    def join(
-        self, source: str, external: str | None, name: str, *, session: str, trusted: bool, now: float
-    ) -> str | None:
-        """The id of an annotator, new or known.
-
-        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
-        another `session` is refused (None), unless the caller trusts that it is the same person.
-        """
-        join = self.ledger.join
-        return self._run(
-            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=now)
-        )
-
-    def annotator(self, id_: str) -> Annotator | None:
-        """An annotator by id."""
-        return self._run(lambda execute: self.ledger.annotator(execute, id_), write=False)
-
-    def get_ready(self, annotator: str, now: float) -> None:
-        """Note that the annotator has seen the instructions."""
-        self._run(lambda execute: self.ledger.get_ready(execute, annotator, now))
-
-    def current(self, annotator: str, now: float) -> int | Finished:
-        """The place of the pair to judge now, given out if there is none; or why there is none."""
-        return self._run(lambda execute: self.ledger.current(execute, annotator, now))
-
-    def assignment(self, annotator: str, place: int, now: float) -> Assignment | None:
-        """A pair of the annotator's own; None if there is none, or if it went to somebody else."""
-        return self._run(lambda execute: self.ledger.assignment(execute, annotator, place, now))[0]
-
-    def submit(
-        self, annotator: str, place: int, page: str, answers: dict[str, int], seconds: float, now: float
-    ) -> str | None:
-        """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
-
-        When this returns, the answers are on disk. The same answers from the same page are kept once, however often
-        they are sent; other answers are a correction, and the latest count.
-        """
-        submit = self.ledger.submit
-        return self._run(lambda execute: submit(execute, annotator, place, page, answers, seconds, now))
-
-    def skip(self, annotator: str, place: int, reason: str, now: float) -> str | None:
-        """Give a pair back with a reason, so that others get it; None if the annotator was never given it."""
-        return self._run(lambda execute: self.ledger.skip(execute, annotator, place, reason, now))
 
     def dump(self) -> dict[str, list[dict[str, Any]]]:
         """All annotators, assignments and submissions, in the order in which they came."""

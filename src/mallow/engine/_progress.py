@@ -67,7 +67,7 @@ class _Work:
         left += sum(part.left(now) for _, part in parts if not part.running)
         text = ", ".join(verb + (f" ({part.note})" if part.note else "") for verb, part in going)
         spent = now - self.began
-        return text or "working", spent / max(spent + left, 1e-9), left
+        return text or "working", spent / max(spent + left, 1e-9) if left else 0.0, left
 
     def watch(self) -> None:
         """Show the state, again and again, until the work is over."""

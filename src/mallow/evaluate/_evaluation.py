@@ -263,7 +263,7 @@ def _expect_work(systems: Systems, settings: Settings) -> None:
     estimator, clustering, checking = settings.measure.estimator, 0.0, 0.0
     for reference, model in systems.whole.values():
         n, m, width = len(reference), len(model), reference.width
-        checking += _CHECKING * (n + m) * width
+        checking += 1.0 + _CHECKING * (n + m) * width
         if isinstance(estimator, Quantize):
             rows = min(n + m, estimator.sample_for(n, m))
             clustering += _CLUSTERING * settings.repeats * rows * estimator.bins_for(n, m) * width

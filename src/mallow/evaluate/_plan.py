@@ -143,7 +143,8 @@ def plan_samples(
     the standard error of the difference between the certificates of the two systems falls like 1/√n, and a witness that
     learned from more samples sees more of the true difference, the later the more dimensions the features have. The
     plan is for systems about as far from the reference as those of the pilot, and for samples that share as much (the
-    reference, perhaps prompts).
+    reference, perhaps prompts). On Gaussian samples, plans for a power of 0.8 found the difference in 77 to 92% of 40
+    or 80 trials each (experiments/honesty/plan.md).
 
     Parameters
     ----------

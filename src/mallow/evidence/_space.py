@@ -112,8 +112,8 @@ def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
-    distinct = [len(np.unique(keys_of_set)) for keys_of_set in contents]
-    pair = distinct[0] + max(distinct[1:])
+    # Distinct rows of both sides together: a number that no exchange of sides changes, so that tests stay exact.
+    pair = max(len(np.unique(np.concatenate([contents[0], other]))) for other in contents[1:])
 
     def find(part: Sequence[Features]) -> Space:
         with single_threaded_blas():

@@ -185,6 +185,8 @@ class Samples:
         """What `unit_names` are: "prompt", "row" (see `with_row_ids`), "file name" or "id"; None without any."""
         if self.ids is None and (self.shards is None or not self.shards.has_ids):
             return None if self.unit_names is None else "prompt"
+        if self.shards is not None and self.shards.has_prompts:
+            return "prompt"
         if self.ids is not None and self.ids[0].startswith(self.ROW):
             return "row"
         return "file name" if self.kind in ("image", "audio") else "id"

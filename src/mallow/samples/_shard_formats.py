@@ -21,6 +21,7 @@ from mallow.samples._value_checks import label_fault
 Array = NDArray[Any]
 
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16"}
+PROMPTS = "prompts"  # the array of a .npz file that stands for ids where it has none
 _HEADER = 100_000_000  # bytes; the format's own limit
 
 
@@ -37,7 +38,7 @@ class Content:
     field : str
         The array, tensor or column that holds the features.
     ids : str
-        The array or column that holds the ids; "" without any.
+        The array or column that holds the ids, or the prompts where there are no ids; "" without any.
     embedder : str
         What made the features; "" where that is not known.
     """
@@ -82,13 +83,15 @@ def read_rows(name: str, content: Content, low: int, high: int) -> Array:
 
 
 def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | None:
-    """The ids of these rows; None where the shard has none."""
+    """The ids of these rows, or their prompts; None where the shard has neither."""
     if not content.ids:
         return None
     try:
         if shard_suffix(name) == ".npz":
             with open_shard(name) as stream, np.load(stream) as arrays:
-                ids = arrays[content.ids][low:high].tolist()
+                labels = arrays[content.ids]
+                every = labels.tolist() if content.ids != PROMPTS else parse_json(str(labels[()]))
+                ids = every[low:high]
         else:
             ids = _read_column(name, content.ids, low, high).to_pylist()
     except InputError:
@@ -179,7 +182,7 @@ def _describe_npz(name: str, field: str | None) -> Content:
                 f"{stored / 1e6:,.2f} MB. If you trust the file, write its array again with np.save, which does not "
                 "compress."
             )
-        others = [array for array in arrays.files if array not in ("ids", "prompts", "provenance")]
+        others = [array for array in arrays.files if array not in ("ids", PROMPTS, "provenance")]
         chosen = field or (others[0] if len(others) == 1 else "features")
         if chosen not in arrays.files:
             raise InputError(f"{name}: no array '{chosen}'. It has {', '.join(arrays.files)}. Choose one with `field`.")
@@ -192,9 +195,8 @@ def _describe_npz(name: str, field: str | None) -> Content:
         promised, there = rows * width * dtype.itemsize, arrays.zip.getinfo(f"{chosen}.npy").file_size
         if promised > there:
             raise InputError(f"{name}: the header promises shape {shape}, more than there is. Write it again.")
-        return Content(
-            rows, width, dtype.str, field=chosen, ids="ids" if "ids" in arrays.files else "", embedder=embedder
-        )
+        ids = next((label for label in ("ids", PROMPTS) if label in arrays.files and label != chosen), "")
+        return Content(rows, width, dtype.str, field=chosen, ids=ids, embedder=embedder)
 
 
 def _read_npz(name: str, content: Content, low: int, high: int) -> Array:

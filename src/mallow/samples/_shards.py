@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mallow._files import is_url
 from mallow.engine import memory_budget
 from mallow.errors import InputError
 from mallow.samples._shard_files import Stamp, gone, list_shards, stamp_of
-from mallow.samples._shard_formats import Content, describe_shard, read_ids, read_rows
+from mallow.samples._shard_formats import PROMPTS, Content, describe_shard, read_ids, read_rows
 
 Array = NDArray[Any]
 
@@ -167,10 +168,22 @@ class Shards:
         """What made the features, if the shards say so."""
         return self.shards[0].content.embedder or None
 
-    @property
+    @cached_property
     def has_ids(self) -> bool:
-        """Whether the rows have ids."""
-        return bool(self.shards[0].content.ids)
+        """Whether the rows have ids, or prompts that are not all the same one."""
+        if not self.has_prompts:
+            return bool(self.shards[0].content.ids)
+        seen: set[str] = set()
+        for chunk in self.chunks(1 << 20):
+            seen.update(chunk.ids() or ())
+            if len(seen) > 1:
+                return True
+        return False
+
+    @property
+    def has_prompts(self) -> bool:
+        """Whether prompts stand for the ids."""
+        return self.shards[0].content.ids == PROMPTS
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
         """All rows in order, at most `rows` at a time; shards that can only be read whole (.npz) are not divided."""
@@ -242,7 +255,7 @@ def find_shards(source: str, field: str | None = None, *, names: Sequence[str] |
                     f"{shards[0].name} has {theirs or 'none'}. Were they embedded by the same model? Choose shards "
                     "that belong together, or write this one again."
                 )
-        if bool(last.ids) != bool(first.ids):
+        if len({(bool(content.ids), content.ids == PROMPTS) for content in (first, last)}) > 1:
             raise InputError(f"{name}: either all shards have ids, or none; {shards[0].name} differs. Write it again.")
     return Shards(source, tuple(shards))
 
