@@ -131,6 +131,7 @@ def test_repeated_samples_count_as_one_item():
     once = right(1, 50, 0.0, 0.2)
     thrice = {name: {i: [value] * 3 for i, value in enumerate(values)} for name, values in once.items()}
     assert compare_items(thrice).to_dict() == compare_items(once).to_dict()
+    assert means({"a": {"x": [1, 0, 0, 0], "y": 1}, "b": {"x": 1, "y": (True, False)}}) == {"b": 0.75, "a": 0.625}
 
 
 # --- what is said

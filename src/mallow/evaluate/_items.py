@@ -210,11 +210,10 @@ def compare_items(
 
     Scores are subtracted item by item, so that easy and hard items cancel. Repeated samples of an item are averaged
     first. Items of one cluster, such as questions about one passage, depend on each other: standard errors are those of
-    a jackknife over clusters. Where no cluster is larger than others they are the clustered standard errors of Miller
-    (2024, "Adding Error Bars to Evals") times √(G / (G − 1)) for G clusters. Student's quantiles have as many degrees
-    of freedom as there are clusters, minus one; with clusters of different sizes fewer. Where at most 12 clusters
-    differ between two systems, p is at least that of exchanging the two systems within clusters. Holm's correction
-    covers all pairs.
+    a jackknife over clusters. For independent items they are equation 1 of Miller (2024, "Adding Error Bars to Evals"),
+    for G clusters of equal size his clustered errors times √(G / (G − 1)), up to terms of order 1/n. Student's
+    quantiles have G − 1 degrees of freedom, and fewer if the sizes differ. Where at most 12 clusters differ between two
+    systems, p is at least that of exchanging the two systems within clusters. Holm's correction covers all pairs.
 
     Parameters
     ----------
