@@ -26,6 +26,9 @@ def test_items_of_a_benchmark(mallow, scores, home):
     code, out, _ = mallow("items small.jsonl large.jsonl --format json")
     assert json.loads(out)["detect"] is None
     assert "| large |" in mallow("items small.jsonl large.jsonl --format markdown")[1]
+    brief = json.loads(mallow("items small.jsonl large.jsonl --summary")[1])
+    assert list(brief["systems"]) == ["large", "small"]
+    assert brief["systems"]["large"]["ranks"] == [1, 1]
     assert mallow("items small.jsonl large.jsonl --plot ranks.svg")[0] == 0
 
 

@@ -186,6 +186,14 @@ class ItemComparison(OrderedSystems, ScoredSystems):
     def _also(self) -> dict[str, Any]:
         return {"winner": self.winner, "last": self.last, "verdict": self.verdict}
 
+    def brief(self) -> dict[str, Any]:
+        """The main numbers as a small dict: what ``--summary`` prints."""
+        systems = {
+            name: {"score": score.value, "low": score.low, "high": score.high, "ranks": list(self.ranks[name])}
+            for name, score in self.scores.items()
+        }
+        return {**super().brief(), "systems": systems}
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the ranks that each system may have, one line per system; returns the axes.
 
@@ -193,9 +201,7 @@ class ItemComparison(OrderedSystems, ScoredSystems):
         """
         ax = draw.axes(ax)
         names = {f"{name} ({group_letters(self.groups, name)})": ranks for name, ranks in self.ranks.items()}
-        draw.ranks(
-            ax, names, "ranks by mean score that the significant differences allow (1 = highest); (a): tie group"
-        )
+        draw.ranks(ax, names, "ranks that the significant differences allow (1 = highest score)")
         return ax
 
 
