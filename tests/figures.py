@@ -318,6 +318,31 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
             *(100 * d["power"][name]["5"]["mallow"] for name in ("temperature 0.9", "top-p 0.9", "8 bits")),
         ],
     ),
+    # scores of items
+    (
+        "docs/how-to/questions.md",
+        "no winner was named in {} trials, and no pair was called different; with the passages ignored, some pair was in {:.0f}% of them",
+        f"{HONESTY}/items.json",
+        lambda d: [
+            d["equal"]["10 passages of 20 items"]["trials"]
+            if not d["equal"]["10 passages of 20 items"]["any pair"]
+            else -1,
+            100
+            * d["equal"]["10 passages of 20 items"]["any pair, ignored"]
+            / d["equal"]["10 passages of 20 items"]["trials"],
+        ],
+    ),
+    (
+        "docs/how-to/questions.md",
+        "Four systems answered {:,} questions of grade-school-math. All of them differ: {:.3f} of the answers are right for the "
+        "best system and {:.3f} for the next one. A difference of 0.02 between these two would need about {:,} questions.",
+        f"{HONESTY}/items.json",
+        lambda d: [
+            d["school"]["items"],
+            *list(d["school"]["means"].values())[:2],
+            d["school"]["pairs"]["175b_verification - 6b_verification"]["items for 0.02"],
+        ],
+    ),
     # spaces
     (
         "docs/evidence.md",

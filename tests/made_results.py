@@ -34,7 +34,7 @@ from mallow.evaluate import (
     Trend,
     verify_passport,
 )
-from mallow.evaluate._comparison import rank_systems
+from mallow.evaluate._order import rank_systems
 from mallow.evaluate._passport_check import Finding
 from mallow.evidence import MAUVE_STAR, Evidence, IdentityTest, Signature
 from mallow.explain import Reason

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from mallow import cli, read
+from mallow.evaluate import compare_items
 from real_packages import run_program
 
 HARNESS = """
@@ -46,6 +47,7 @@ print(json.dumps(lm_eval.__version__))
 """
 
 
+@pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 def test_lm_evaluation_harness(tmp_path, check_compare):
     run_program("lm_eval", HARNESS, tmp_path)
     [before], [after] = (list(tmp_path.glob(f"{word}/**/samples_sums_*.jsonl")) for word in ("Before", "After"))
@@ -62,6 +64,10 @@ def test_lm_evaluation_harness(tmp_path, check_compare):
     [choices] = tmp_path.glob("Before/**/samples_choices_*.jsonl")
     with pytest.raises(ValueError, match=r"the answers are likelihoods, not texts"):
         read(choices)
+    result = compare_items({"log": choices, "all wrong": dict.fromkeys(range(30), 0)}, metric="acc")  # the first answer
+    assert (result.items, result.scores["log"].value) == (30, 1.0)
+    with pytest.raises(ValueError, match="log: has several scores: 'exact_match,first', 'exact_match,lower'"):
+        compare_items({"log": before, "other": after})
 
 
 INSPECT = """
@@ -89,6 +95,7 @@ print(json.dumps(inspect_ai.__version__))
 """
 
 
+@pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 def test_inspect(tmp_path, check_compare):
     run_program("inspect_ai", INSPECT, tmp_path)
     logs = [next((tmp_path / word).glob("*.eval")) for word in ("before", "after")]
@@ -100,6 +107,8 @@ def test_inspect(tmp_path, check_compare):
     assert read(f"{logs[0]}:target").texts[2] == "Target 1."
     other = read(tmp_path / "before.json")
     assert sorted(zip(other.ids, other.texts, strict=True)) == sorted(zip(samples.ids, samples.texts, strict=True))
+    items = compare_items({"before": logs[0], "json": tmp_path / "before.json"})
+    assert (items.items, items.scores["before"].value, items.differences[0].p_value) == (30, 0.0, 1.0)
     check_compare(60, f"{logs[0]}:target", *logs)  # answers: the targets stand there once for each epoch too
 
 

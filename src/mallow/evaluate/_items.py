@@ -186,6 +186,14 @@ class ItemComparison(OrderedSystems, ScoredSystems):
     def _also(self) -> dict[str, Any]:
         return {"winner": self.winner, "last": self.last, "verdict": self.verdict}
 
+    def brief(self) -> dict[str, Any]:
+        """The main numbers as a small dict: what ``--summary`` prints."""
+        systems = {
+            name: {"score": score.value, "low": score.low, "high": score.high, "ranks": list(self.ranks[name])}
+            for name, score in self.scores.items()
+        }
+        return {**super().brief(), "systems": systems}
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the ranks that each system may have, one line per system; returns the axes.
 
@@ -193,9 +201,7 @@ class ItemComparison(OrderedSystems, ScoredSystems):
         """
         ax = draw.axes(ax)
         names = {f"{name} ({group_letters(self.groups, name)})": ranks for name, ranks in self.ranks.items()}
-        draw.ranks(
-            ax, names, "ranks by mean score that the significant differences allow (1 = highest); (a): tie group"
-        )
+        draw.ranks(ax, names, "ranks that the significant differences allow (1 = highest score)")
         return ax
 
 
@@ -210,11 +216,10 @@ def compare_items(
 
     Scores are subtracted item by item, so that easy and hard items cancel. Repeated samples of an item are averaged
     first. Items of one cluster, such as questions about one passage, depend on each other: standard errors are those of
-    a jackknife over clusters. Where no cluster is larger than others they are the clustered standard errors of Miller
-    (2024, "Adding Error Bars to Evals") times √(G / (G − 1)) for G clusters. Student's quantiles have as many degrees
-    of freedom as there are clusters, minus one; with clusters of different sizes fewer. Where at most 12 clusters
-    differ between two systems, p is at least that of exchanging the two systems within clusters. Holm's correction
-    covers all pairs.
+    a jackknife over clusters. For independent items they are equation 1 of Miller (2024, "Adding Error Bars to Evals"),
+    for G clusters of equal size his clustered errors times √(G / (G − 1)), up to terms of order 1/n. Student's
+    quantiles have G − 1 degrees of freedom, and fewer if the sizes differ. Where at most 12 clusters differ between two
+    systems, p is at least that of exchanging the two systems within clusters. Holm's correction covers all pairs.
 
     Parameters
     ----------
@@ -226,6 +231,7 @@ def compare_items(
         left out.
     metric : str or None
         The name of the score where a file has several, such as ``acc_norm`` or ``exact_match,flexible-extract``.
+        Scores without names are taken as they are.
     clusters : str, mapping or None
         Item → its cluster; or the field that holds it, such as ``doc.passage``. None: the column ``cluster``, where
         there is one; otherwise each item is independent.
@@ -255,13 +261,17 @@ def compare_items(
             f"the same if their ids are, such as '{next(iter(every))}'."
         )
     labels = _cluster_labels(read, items, clusters)
-    means = np.array([[np.mean(system.scores[item]) for system in read.values()] for item in items])
+    means = np.array([[_mean(system.scores[item]) for system in read.values()] for item in items])
     order = np.argsort(-means.mean(axis=0), kind="stable")
     names = [list(read)[place] for place in order]
     caveats = _find_caveats(dict(zip(names, means.T[order], strict=True)), len(every), labels)
     result = _compare(names, means[:, order], labels, detect, caveats)
     warn_about(result.caveats)
     return result
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _cluster_labels(read: Mapping[str, Any], items: list[str], clusters: Any) -> Labels:
@@ -273,9 +283,8 @@ def _cluster_labels(read: Mapping[str, Any], items: list[str], clusters: Any) ->
         for system in read.values():
             for item, cluster in system.clusters.items():
                 if known.setdefault(item, cluster) != cluster:
-                    raise InputError(
-                        f"item '{item}' is in the clusters '{known[item]}' and '{cluster}' of two systems."
-                    )
+                    both = f"'{known[item]}' and '{cluster}'"
+                    raise InputError(f"item '{item}' must be in the same cluster for all systems; got {both}.")
     if not known and clusters is None:
         return np.arange(len(items))
     missing = [item for item in items if item not in known]

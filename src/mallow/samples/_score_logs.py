@@ -59,7 +59,8 @@ def read_item_scores(source: Any, label: str, metric: str | None = None, cluster
         if name is None:
             raise InputError(f"{where}: no item; one of the fields {list_names(_ITEM)} must name it.")
         records.append((where, str(row[name]), _cluster_of(row, cluster, where), _values(row, cluster)))
-    chosen = _choose(metric, [values for *_, values in records], label)
+    unnamed = not isinstance(source, str | os.PathLike) and all({*values} == {"score"} for *_, values in records)
+    chosen = _choose(None if unnamed else metric, [values for *_, values in records], label)
     result = ItemScores()
     for where, item, group, values in records:
         value = values.get(chosen)
@@ -80,7 +81,7 @@ def _rows(source: Any) -> Iterable[Row]:
     if isinstance(source, str | os.PathLike):
         return _file_rows(os.fspath(source))
     if isinstance(source, Mapping):
-        pairs = ((item, np.atleast_1d(np.asarray(scores, object))) for item, scores in source.items())
+        pairs = ((item, value if _is_several(value) else [value]) for item, value in source.items())
         return enumerate({"item": item, "score": score} for item, scores in pairs for score in scores)
     if hasattr(source, "column_names") or hasattr(source, "columns"):
         names = list(source.column_names if hasattr(source, "column_names") else source.columns)
@@ -89,6 +90,10 @@ def _rows(source: Any) -> Iterable[Row]:
     if not isinstance(source, Iterable):
         raise InputError(f"`systems` must hold paths, mappings item → score, or tables; got {type(source).__name__}.")
     return enumerate(row if isinstance(row, Mapping) else {"item": i, "score": row} for i, row in enumerate(source))
+
+
+def _is_several(value: object) -> bool:
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _file_rows(name: str) -> Iterator[Row]:
@@ -170,11 +175,11 @@ def _choose(metric: str | None, rows: list[dict[str, Any]], label: str) -> str:
     fitting = [name for name in known if metric is None or name.rpartition(",")[0] == metric]
     if len(fitting) == 1:
         return fitting[0]
-    listed = list_names(fitting or known)
-    if metric is None or fitting:
-        rule = "has several scores" if fitting else "has no scores"
-        raise InputError(f"{label}: {rule}: {listed}. Choose one with `metric`.")
-    raise InputError(f"{label}: no score '{metric}', which `metric` names; there are {listed}.")
+    if metric is not None and not fitting:
+        raise InputError(f"{label}: no score '{metric}', which `metric` names; there are {list_names(known)}.")
+    if not fitting:
+        raise InputError(f"{label}: no field holds scores, which are numbers or true or false in all entries.")
+    raise InputError(f"{label}: has several scores: {list_names(fitting)}. Choose one with `metric`.")
 
 
 def _number(value: Any) -> float | None:
