@@ -70,7 +70,7 @@ def test_fewer_samples_than_features_by_exact_arithmetic():
         expected = float(expected - 2 * mpmath.fsum(mpmath.sqrt(abs(value)) for value in shared))
     with pytest.warns(
         EstimateWarning,
-        match="^3 samples of 6 features have a singular covariance: the Fréchet distance is much larger than that of the ",
+        match="^3 samples of 6 features have a singular covariance: the Fréchet distance is much larger than the distance ",
     ):
         assert frechet_distance(x, y) == approx(expected, rel=1e-12)
     with pytest.warns(EstimateWarning):
