@@ -21,7 +21,7 @@ from mallow.baselines import Moments, load_statistics, save_statistics
 from mallow.embed import Cache, embed_shards
 from mallow.embed._cache import sample_key
 from mallow.engine import Passes
-from mallow.errors import InputError
+from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, sweep
 from mallow.generate import GenerationPlan, NGram, generate_file, prompts_of
 from mallow.human import Vote, Votes, write_votes
@@ -73,8 +73,13 @@ def cached(folder: Path) -> dict[str, list[float]]:
     return {text: rows[sample_key(text)].tolist() for text in TEXTS if sample_key(text) in rows}
 
 
+UNWRITTEN = "The cache .* cannot be written"
+
+
 def store(folder: Path, texts: list[str]) -> None:
-    Cache(folder).store("Lengths(test)", [sample_key(text) for text in texts], Lengths()(texts))
+    with warnings.catch_warnings():  # a cache that cannot be written is a warning; here it counts as a failure
+        warnings.filterwarnings("error", UNWRITTEN, EstimateWarning)
+        Cache(folder).store("Lengths(test)", [sample_key(text) for text in texts], Lengths()(texts))
 
 
 # --- the cache
@@ -239,6 +244,7 @@ def run_sweep(folder: Path) -> None:
     os.environ["MALLOW_CACHE"] = str(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", UNWRITTEN, EstimateWarning)
         sweep(
             TEXTS[:4],
             model(),

@@ -149,7 +149,7 @@ def test_a_log_that_is_cut_or_changed_anywhere_holds_whole_transactions(tmp_path
     [
         ("DELETE FROM settings WHERE name = 'secret'", "the database is damaged: its setting `secret` is missing"),
         ("DELETE FROM settings WHERE name = 'study'", "the database is damaged: its setting `study` is missing"),
-        ("UPDATE settings SET value = '2' WHERE name = 'schema'", r"another version of mallow \(schema 2, not 1\)"),
+        ("UPDATE settings SET value = '2' WHERE name = 'schema'", r"a different version of mallow \(schema 2, not 1\)"),
         ("ALTER TABLE settings RENAME COLUMN value TO other", "the database cannot be used: no such column: value"),
         ("UPDATE submissions SET answers = '{'", r"the answer of annotator \w+ to pair 1 cannot be read: Expecting"),
         ("UPDATE submissions SET answers = '{\"sensible\": 9}'", "cannot be read: `answer` must be"),

@@ -139,7 +139,9 @@ def test_bad_options_are_refused(options, message):
 def test_rows_that_are_no_distributions_are_refused():
     model = TableModel(random_table(0))
     model.table = model.table + 1.0
-    with pytest.raises(InputError, match=r"which sum to 1 after exp; a row of table model sums to 2\.718\. Subtract"):
+    with pytest.raises(
+        InputError, match=r"which sum to 1 after exp, but a row of table model sums to 2\.718\. Subtract"
+    ):
         language_modelling(model, [[1]])
     model.table = np.vstack([model.table[:1] - 1.0, model.table[1:] - 2.0])  # correct at the start, wrong afterwards
     with pytest.raises(InputError, match=r"a row of table model sums to 0\.3679\."):

@@ -76,7 +76,7 @@ def test_votes_that_all_came_too_fast_are_kept_by_an_option(mallow, study):
 def test_judges_stand_beside_people(mallow, study):
     code, out, _ = mallow("rank battles.csv --judges")
     assert code == 0
-    assert "300 pairs with votes of people and judges, 400 with judges alone" in out
+    assert "300 pairs with votes of people and judges, 400 with only judges" in out
     assert "gpt: the left side wins" in out
 
 

@@ -176,7 +176,9 @@ def test_a_text_without_tokens_and_no_such_token(tiny, tmp_path):
     without_end = tokenizer()
     without_end.eos_token = None
     without_end.save_pretrained(tmp_path)
-    with pytest.raises(InputError, match=r"at least one token each; the text at 1 has none, .* Leave such texts out\."):
+    with pytest.raises(
+        InputError, match=r"at least one token each, but the text at 1 has none, .* Leave such texts out\."
+    ):
         LanguageModel(str(tmp_path), device="cpu")(["a", ""])
 
 

@@ -146,7 +146,8 @@ def test_a_folder_that_cannot_be_loaded(tmp_path):
         '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]', encoding="utf-8"
     )
     with pytest.raises(
-        InputError, match=r"^`model` must be a model saved by sentence-transformers; the files of .* cannot be loaded: "
+        InputError,
+        match=r"^`model` must be a model saved by sentence-transformers, but the files of .* cannot be loaded: ",
     ):
         SentenceModel(tmp_path, device="cpu")(["a"])
 

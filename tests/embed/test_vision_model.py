@@ -163,7 +163,7 @@ def test_models_that_do_not_fit(transformers, pictures, tmp_path):
     with pytest.raises(InputError, match=r"pooling='cls' needs a model with a class token"):
         embed("resnet")
     with pytest.raises(
-        InputError, match=r"pooling='pooler' needs a model with a pooled output; .* Use 'cls' or 'mean'\."
+        InputError, match=r"pooling='pooler' needs a model with a pooled output, but .* Use 'cls' or 'mean'\."
     ):
         embed("mae", "pooler")
     with pytest.raises(InputError, match=r"pooling='projected' needs a model with a text tower, .* is a Dinov2Model\."):

@@ -92,7 +92,7 @@ def test_the_text_has_the_table_the_rate_and_the_blind_spots():
         "be told from the originals). Detected: looping. Inconclusive: first half (more texts are needed).\n"
         "\n"
         "                published  certified           change of certified\n"
-        "edit                MAUVE      MAUVE              (95% interval)     seen\n"
+        "edit                MAUVE      MAUVE                (95% interval)     seen\n"
         "untouched          0.9800     1.0000                             –\n"
         "words shuffled     0.9790     0.9990  -0.0010 (-0.0200 to +0.0200)       no\n"
         "looping            0.4000     0.1000  -0.9000 (-0.9500 to -0.8500)      yes\n"

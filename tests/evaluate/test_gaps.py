@@ -101,7 +101,7 @@ def scores():
 def test_scores_of_a_monitor_cannot_be_subtracted(scores):
     bare = replace(scores["a"], evidence=None)
     for pairs in ({"a": bare, "b": scores["b"]}, {"b": scores["b"], "a": bare}):
-        with pytest.raises(InputError, match="`scores` must have evidence; those of a Monitor have none"):
+        with pytest.raises(InputError, match=r"`scores` must have evidence\. Scores of a Monitor have none"):
             subtract_scores(pairs, mallow.MAUVE_STAR)
 
 

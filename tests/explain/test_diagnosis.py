@@ -39,10 +39,10 @@ def test_it_survives_json(of_texts, of_features):
 
 def test_the_text_is_complete(of_texts):
     finding, reasons, own, other, gap, *regions = str(of_texts).split("\n\n")
-    assert re.fullmatch(r"The gap is real \(p = \de-5\), but too small to be measured with so few samples\.", finding)
+    assert re.fullmatch(r"The gap is real \(p = \de-5\), but too small to be measured with this few samples\.", finding)
     assert re.fullmatch(
         r"Telltale signs, and the share of the evidence that each accounts for\n"
-        rf"  ( \d|1)\d\d? %  ({'|'.join(map(re.escape, AWAY))})",
+        rf"  ( \d|1)\d\d?%  ({'|'.join(map(re.escape, AWAY))})",
         reasons,
     )
     assert re.fullmatch(

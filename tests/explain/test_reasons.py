@@ -35,7 +35,7 @@ def test_a_phrase_that_gives_the_model_away_is_the_first_reason():
     assert first.kind == "words"
     assert first.text.startswith("“after”, “maybe” and “since” more often (“after” in ")
     assert first.terms == ("after", "maybe", "since")
-    assert first.text.endswith(" % of the texts, reference 0%)")
+    assert first.text.endswith("% of the texts, reference 0%)")
     assert first.p_value <= first.adjusted < 1e-6
     assert first.values["explained"] == approx(1, abs=0.2)
 

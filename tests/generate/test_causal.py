@@ -228,7 +228,7 @@ def test_bad_options_and_files(folder, tmp_path, monkeypatch):
         if file.suffix == ".json":
             (tmp_path / file.name).write_bytes(file.read_bytes())
     with pytest.raises(
-        InputError, match=r"^`model` must be a model saved by transformers; the weights of .* cannot be loaded"
+        InputError, match=r"^`model` must be a model saved by transformers, but the weights of .* cannot be loaded"
     ):
         CausalModel(str(tmp_path), device="cpu").load()
 

@@ -303,7 +303,10 @@ def test_two_processes_do_not_write_one_file(model, prompts, tmp_path):
         ),
         ({"batch": 0}, r"^`batch` must be an integer of at least 1; got 0\.$"),
         ({"prompts": []}, r"^`prompts` must hold at least one prompt; got none\.$"),
-        ({"prompts": [Prompt("a", "", ())]}, r"^`prompts` must have at least one token each; that of 'a' is empty\.$"),
+        (
+            {"prompts": [Prompt("a", "", ())]},
+            r"^`prompts` must have at least one token each, but the prompt of 'a' is empty\.$",
+        ),
         (
             {"prompts": [Prompt("a", "x", (1,))] * 2},
             r"^`prompts` must have unique ids; some share one\.$",
@@ -331,7 +334,7 @@ def test_prompts_longer_than_the_context(model, tmp_path):
     )
     with pytest.raises(InputError, match=message):
         generate_file(Short(model, 0), prompts, "greedy", tmp_path / "out.jsonl", GenerationPlan(max_new=12))
-    with pytest.raises(InputError, match=r"that of 'c' has 20 tokens\. Use shorter prompts\.$"):
+    with pytest.raises(InputError, match=r"the prompt of 'c' has 20 tokens\. Use shorter prompts\.$"):
         generate_file(Short(model, 0), [Prompt("c", "x", (1,) * 20)], "greedy", tmp_path / "out.jsonl")
     assert list(tmp_path.iterdir()) == []
 

@@ -106,7 +106,7 @@ def test_rounding_errors_above_zero_become_zero():
         (lambda m: token_log_probs(m, ["ab", ""]), r"`texts\[1\]` must have at least one token; got none\."),
         (
             lambda m: token_log_probs(m, [[1, 4]]),
-            r"`texts\[0\]` must hold tokens from 0 to 3; got 1 to 4\. Do they come from another model's tokenizer\?",
+            r"`texts\[0\]` must hold tokens from 0 to 3; got 1 to 4\. Do they come from the tokenizer of a different model\?",
         ),
         (lambda m: token_log_probs(m, [[-1]]), r"`texts\[0\]` must hold tokens from 0 to 3; got -1 to -1\."),
         (lambda m: token_log_probs(m, [[1]], batch=0), r"`batch` must be an integer of at least 1; got 0\."),
@@ -154,7 +154,9 @@ def test_texts_fit_the_context():
 def test_rows_that_are_no_distributions_are_refused():
     model = TableModel(random_table(0))
     model.table = model.table + 1.0
-    with pytest.raises(InputError, match=r"which sum to 1 after exp; a row of table model sums to 2\.718\. Subtract"):
+    with pytest.raises(
+        InputError, match=r"which sum to 1 after exp, but a row of table model sums to 2\.718\. Subtract"
+    ):
         token_log_probs(model, [[1]])
     model = TableModel(random_table(0))
     model.table = np.vstack([model.table[:1], model.table[1:] + 9.0])  # correct at the start, wrong afterwards

@@ -260,7 +260,7 @@ def test_all_questions_at_once(tmp_path):
         (
             Votes((vote("a", "b", 1), vote("c", "d", -1))),
             {},
-            "`votes` must connect all systems; no vote links a and b with c and d",
+            "`votes` must connect all systems, but no vote links a and b with c and d",
         ),
         ([1], {}, "`votes` must be Votes or the path of a file of votes; got list"),
     ],

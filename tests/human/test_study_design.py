@@ -145,7 +145,7 @@ def test_bad_input():
     plan = StudyDesign(AllPairs(3), TextWindow(3, 8))
     with pytest.raises(InputError, match=r"`systems` must map at least one name to its samples, .*; got no system"):
         design_study(human, {}, plan)
-    with pytest.raises(InputError, match="names other than that of the reference, 'human'"):
+    with pytest.raises(InputError, match="the systems must have other names than the reference, 'human'"):
         design_study(human, {"human": model}, plan)
     with pytest.raises(InputError, match=r"the name of a system must be printable text; got '\\n'"):
         design_study(human, {"\n": model}, plan)

@@ -215,15 +215,19 @@ def test_without_the_packages(gpt2, monkeypatch, kind, package):
 
 def test_folders_that_are_no_model(gpt2, tmp_path):
     with pytest.raises(
-        InputError, match=r"a model saved by transformers; the configuration of .* cannot be loaded: .*\.$"
+        InputError, match=r"a model saved by transformers, but the configuration of .* cannot be loaded: .*\.$"
     ):
         LanguageModel(tmp_path)(["a"])
     config = json.loads((gpt2 / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "model_type": "llama"}))
-    with pytest.raises(InputError, match=r"a model saved by transformers; the tokenizer of .* cannot be loaded: .*"):
+    with pytest.raises(
+        InputError, match=r"a model saved by transformers, but the tokenizer of .* cannot be loaded: .*"
+    ):
         LanguageModel(tmp_path)(["a"])
     copy_tokenizer(gpt2, tmp_path)
-    with pytest.raises(InputError, match=r"a model saved by transformers; the weights of .* cannot be loaded: .*\.$"):
+    with pytest.raises(
+        InputError, match=r"a model saved by transformers, but the weights of .* cannot be loaded: .*\.$"
+    ):
         LanguageModel(tmp_path)(["a"])
 
 
@@ -240,7 +244,7 @@ def test_weights_of_another_size_are_reported_in_one_sentence(gpt2, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "n_embd": 64}))
     with pytest.raises(
-        InputError, match=r"^`model` must be a model saved by transformers; the weights of .*other cannot be"
+        InputError, match=r"^`model` must be a model saved by transformers, but the weights of .*other cannot be"
     ):
         LanguageModel(folder)(["a"])
 
@@ -250,7 +254,7 @@ def test_a_tokenizer_made_of_nothing(gpt2, tmp_path):
     for kind in (LanguageModel, CausalModel):
         with pytest.raises(
             InputError,
-            match=r"must come with its tokenizer; the tokenizer of .* knows 1 tokens, the model 300\. Save the tok",
+            match=r"must come with its tokenizer, but the tokenizer of .* knows 1 tokens, the model 300\. Save the tok",
         ):
             use(kind(tmp_path, device="cpu"))
 

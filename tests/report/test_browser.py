@@ -270,7 +270,7 @@ def test_a_curve_is_reached_by_the_tabulator_and_by_the_pointer(opened, compared
     assert (
         tab.locator("#certified-curves .readout")
         .inner_text()
-        .startswith(f"{name}: certified MAUVE {score.certified['mauve'].value:.3f}, with 95% confidence at most ")
+        .startswith(f"{name}: certified MAUVE {score.certified['mauve'].value:.4f}, with 95% confidence at most ")
     )
     tab.mouse.move(0, 0)
     assert tab.locator("#certified-curves .readout").inner_text().startswith("Point at a curve")

@@ -75,13 +75,19 @@ def result_command(
             target = None if picture is None else check_picture_file(picture)
             with show_progress():
                 result = call_and_hold_warnings(function, *args, **options)
-            save_pending()  # files first: a reader of standard output may leave
-            if target is not None:
-                curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)
-                save_picture(target, curves or result.plot)  # type: ignore[attr-defined]
+            failure = None
+            try:  # files first: a reader of standard output may leave
+                save_pending()
+                if target is not None:
+                    curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)
+                    save_picture(target, curves or result.plot)  # type: ignore[attr-defined]
+            except InputError as error:  # the result is printed all the same
+                failure = error
             print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))
             for line in result.caveat_lines():
                 show("caveat", say_as_options(line, _code_of_options(made)))
+            if failure is not None:
+                raise failure
             if exit_code is not None:
                 click.get_current_context().exit(exit_code(result))
 

@@ -202,7 +202,7 @@ def mark_terms(text: str, terms: Iterable[str]) -> Markup:
     Examples
     --------
     >>> print(mark_terms("The Cat & the catalogue; the, cat", ["cat", "the cat"]))
-    <mark>The Cat</mark> &amp. The catalogue; <mark>the, cat</mark>
+    <mark>The Cat</mark> &amp; the catalogue; <mark>the, cat</mark>
     """
     from markupsafe import Markup, escape
 
