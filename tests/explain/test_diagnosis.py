@@ -65,7 +65,7 @@ def test_the_text_is_complete(of_texts):
     assert "  typical    loop\n  length     10 words; elsewhere 6\n  model      loop loop" in text
     assert "not significant" not in text
     assert max(map(len, str(of_texts).splitlines())) < 160
-    assert repr(of_texts).startswith("Diagnosis(p = 2e-5")
+    assert repr(of_texts).startswith("Diagnosis(p = 7e-5")
     assert ", reasons=1, missed 0." in repr(of_texts)
     assert "1 of 1 regions significant" in repr(of_texts)
 
