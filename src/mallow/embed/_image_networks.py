@@ -53,9 +53,10 @@ class VisionModel(StreamedImages):
     revision : str or None
         Branch, tag or commit on the hub; None is the newest one. The commit that it resolves to is part of the name.
     pooling : "cls", "mean", "pooler" or "projected"
-        The class token. The mean over the patches (without class and register tokens; over all positions for a
-        convolutional network). The pooled output of the model itself; or, for CLIP and similar models, the vector of
-        the image in the space shared with the texts. A model without a class token or a pooler raises an error.
+        "cls" is the class token, "mean" the mean over the patches (without class and register tokens; over all
+        positions for a convolutional network), "pooler" the pooled output of the model itself. "projected" is, for CLIP
+        and similar models, the vector of the image in the space shared with the texts. A model without a class token
+        or a pooler raises an error.
     preprocess : Preprocess or None
         None uses the model's own preprocessor_config.json.
     dtype : "float32", "float16", "bfloat16" or None
