@@ -166,7 +166,7 @@ Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0
 
 Samples per side with which a gap is found in 80% of {trials} trials or more at level 5%, and the processor seconds of one decision from texts to a verdict (`python benchmarks/decision.py`). The numbers of samples are doubled
 from 25 to {most}, so that a cell is the first of them that is enough. The machine was busy with other work, so that the seconds are upper bounds. mauve-text was not part of this run. TF-IDF with logistic
-regression takes the fewest seconds in both rows, and mallow needs no more samples than any other way.
+regression takes the fewest seconds in both rows. In these two rows mallow needed no more samples than any other way, but ten trials are few and other alternatives have not been measured.
 
 {table(["alternative", *ways], decided)}
 
