@@ -37,7 +37,7 @@ def test_bins_are_within_bounds_and_do_not_depend_on_order_or_sides(method):
     assert repr(method) in repr(estimator)
 
 
-@pytest.mark.parametrize("method", [*METHODS, ORACLE], ids=repr)
+@pytest.mark.parametrize("method", [*METHODS, ORACLE], ids=[*map(repr, METHODS), "LevelSets"])
 @given(bins=st.integers(2, 30))
 @settings(max_examples=12)
 def test_never_more_bins_than_asked_for(method, bins):

@@ -14,8 +14,7 @@ from mallow import MAUVE_STAR, EstimateWarning, Samples
 from mallow.caveats import evidence_caveats
 from mallow.engine import Threads
 from mallow.evaluate import Settings, score_embedded
-from mallow.evidence import IdentityTest, Units, _held_out, hold_out
-from mallow.evidence._held_out import _with_keys_of
+from mallow.evidence import IdentityTest, _held_out, hold_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 EVIDENCE = made_passport().evidence
@@ -64,15 +63,6 @@ def test_a_test_that_is_not_exact_is_told():
     (caveat,) = evidence_caveats(evidence(range(30), range(30), exact=False, permutations=0))
     assert caveat.kind == "no test"
     assert caveat.message.startswith("there is no p-value (it says 1): the samples of a side come in fewer than five")
-
-
-def test_units_of_a_pair_take_the_keys_that_they_have_alone():
-    together = Units((np.array([0, 2, 1]), np.array([2, 3])), np.arange(10, 14, dtype=np.uint64))
-    alone = Units((np.array([0, 1, 2]), np.array([1, 3])), np.arange(50, 54, dtype=np.uint64))
-    found = _with_keys_of(together, alone)
-    assert found.sets is together.sets
-    assert found.keys.tolist() == [50, 52, 51, 53]
-    assert together.keys.tolist() == [10, 11, 12, 13]  # a copy was changed
 
 
 @pytest.fixture(scope="module")
