@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from fuzz_http import send_bytes
 from mallow.annotate import Limits
 from mallow.annotate._connections import limited_protocol
 
@@ -118,3 +119,9 @@ def test_a_request_has_its_time_and_then_waits_for_nothing():
     slow.data_received(REQUEST[10:12])  # a byte now and then wins no time
     server.move_to(3.1)
     assert closed([slow, quick]) == [True, False]
+
+
+@pytest.mark.parametrize("rest", [b"\x00\r\n\r\n", b"name=Ann\r0\r\n\r\n"])
+def test_what_follows_an_answered_request_and_is_no_http_closes_the_connection(tmp_path, rest):
+    head = b"OST /join HTTP/1.1\r\nHost: testserver\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nname=Ann\r\n"
+    send_bytes(head + rest, tmp_path)  # raised h11's LocalProtocolError, which a server would log with its traceback

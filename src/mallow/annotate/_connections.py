@@ -16,6 +16,7 @@ def limited_protocol(limits: Limits) -> type[asyncio.Protocol]:
     uvicorn limits the time between requests, and not that for a request. Of more than `limits.waiting` connections
     without a request, the oldest are closed as soon as others come.
     """
+    from h11 import LocalProtocolError
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     base: Any = AutoHTTPProtocol
@@ -31,7 +32,11 @@ def limited_protocol(limits: Limits) -> type[asyncio.Protocol]:
                 protocol.give_up()
 
         def data_received(self, data: bytes) -> None:
-            super().data_received(data)
+            try:
+                super().data_received(data)
+            except LocalProtocolError:  # what follows an answered request is no HTTP, and uvicorn answers it once more
+                self.give_up()
+                return
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop_waiting()
             elif self not in waiting and not self.transport.is_closing():
