@@ -290,9 +290,26 @@ async def _exchange(app: Any, scope: dict[str, Any], messages: list[dict[str, An
     return Answer(start["status"], headers, content, cookie)
 
 
-@lru_cache(maxsize=1)
+OPENED: dict[Path, Page] = {}
+
+
 def open_page(folder: Path) -> Page:
-    """The page of a small study in a folder."""
+    """The page of a small study in a folder; that of another folder is closed."""
+    if folder not in OPENED:
+        close_page()
+        OPENED[folder] = _new_page(folder)
+    return OPENED[folder]
+
+
+def close_page() -> None:
+    """Close the page that is open, if one is."""
+    while OPENED:
+        page = OPENED.popitem()[1]
+        page.loop.close()
+        page.store.close()
+
+
+def _new_page(folder: Path) -> Page:
     file = folder / "study.json"
     write_study(make_study(per_pair=20, systems=2, votes=50), file)
     store = annotate.open_study(file)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fuzz_http import send_bytes
+from fuzz_http import close_page, send_bytes
 from mallow.annotate import Limits
 from mallow.annotate._connections import limited_protocol
 
@@ -32,6 +32,13 @@ class Wire(asyncio.Transport):
         pass
 
 
+class NeverDone:
+    """A task that is never done."""
+
+    def add_done_callback(self, function):
+        pass
+
+
 class Server:
     """Connections to the page, whose application never answers."""
 
@@ -55,7 +62,7 @@ class Server:
 
     def create_task(self, work, **options):
         work.close()
-        return asyncio.Future(loop=asyncio.new_event_loop())
+        return NeverDone()
 
     def get_debug(self):
         return False
@@ -124,4 +131,9 @@ def test_a_request_has_its_time_and_then_waits_for_nothing():
 @pytest.mark.parametrize("rest", [b"\x00\r\n\r\n", b"name=Ann\r0\r\n\r\n"])
 def test_what_follows_an_answered_request_and_is_no_http_closes_the_connection(tmp_path, rest):
     head = b"OST /join HTTP/1.1\r\nHost: testserver\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nname=Ann\r\n"
-    send_bytes(head + rest, tmp_path)  # raised h11's LocalProtocolError, which a server would log with its traceback
+    try:
+        send_bytes(
+            head + rest, tmp_path
+        )  # raised h11's LocalProtocolError, which a server would log with its traceback
+    finally:
+        close_page()
