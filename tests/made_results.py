@@ -407,7 +407,8 @@ def describe(result: Any) -> str:
     tables = [table for table in (form() for form in forms) if table not in text]
     also = result._also() | {
         name: getattr(result, name)
-        for name, value in vars(type(result)).items()
+        for cls in type(result).__mro__
+        for name, value in vars(cls).items()
         if isinstance(value, property) and name not in ("caveats", "measure", "contested")
     }
     besides = {name: value for name, value in numbers(also).items() if brief.get(name, ...) != value}

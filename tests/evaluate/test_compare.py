@@ -457,7 +457,7 @@ def test_one_sentence_explains_why_published_scores_have_another_order(found):
     assert with_published(clear, [0.9, 0.8, 0.8005]).verdict == same  # printed alike
     blurred = ordered(found, ["a", "b"], [])
     assert "Published" not in with_published(blurred, [0.8, 0.85], 0.1).verdict  # by chance
-    assert "puts b (0.850) above a (0.800): it" in with_published(blurred, [0.8, 0.85], 0.01).verdict
+    assert "puts b (0.850) above a (0.800). It" in with_published(blurred, [0.8, 0.85], 0.01).verdict
 
 
 def test_the_verdict_names_first_and_last(found):
