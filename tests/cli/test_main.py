@@ -95,7 +95,7 @@ def test_every_help_has_an_example(mallow):
 
 
 def test_examples_run(mallow, home):
-    """The example in the help of each command, with our files; `demo` and `annotate` run for long and have their own tests."""
+    """The example in the help of each command, with our files; `demo`, `annotate` and `fid` run for long and have their own tests."""
     names = {"small": "near", "large": "far", "model": "far", "new": "far", "result": "before"}
     _, before, _ = mallow(f"score human.jsonl near.jsonl {EMBED} -q --format json")
     (home / "before.json").write_text(before)
@@ -110,18 +110,22 @@ def test_examples_run(mallow, home):
         (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     write_votes(home / "votes.jsonl", simulate({"a": 40.0, "b": 0.0, "c": -40.0}, 300, seed=0, question="human-like"))
     (home / "metrics.csv").write_text("system,mauve,mauve std\na,0.9,0.01\nb,0.8,0.01\nc,0.85,0.01\n")
+    for name in ("small", "large"):  # scores of twenty items
+        rows = [{"item": f"{i}", "correct": i % 3 == (name == "large")} for i in range(20)]
+        (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     for name in cli.cli.commands:
-        if name in ("demo", "annotate"):
+        if name in ("demo", "annotate", "fid"):
             continue
         _, out, _ = mallow(name, "--help")
         example = re.search(rf"Example:\n +mallow ({name}.*(\n +.*)*)", out)[1]
-        for old, new in names.items() if name != "generate" else ():
+        for old, new in names.items() if name not in ("generate", "items") else ():
             example = re.sub(rf"\b{old}\.(jsonl|json)\b", rf"{new}.\1", example)
         example = example.replace("-e minilm -e glove", "-e letters:Lengths")
         own = {
             "cache": "",
             "passport": "",
             "generate": "-q",
+            "items": "-q",
             "rank": "-q",
             "correlate": "-q",
             "likelihoods": "-q",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @result_command(
     "items",
     "Compare systems by their scores on the same items.",
-    example="mallow items small.jsonl large.jsonl --metric correct\nmallow items A.eval B.eval C.eval --detect 0.02",
+    example="mallow items small.jsonl large.jsonl --metric correct",
     plot="the ranks that each system may have, with tie groups",
 )
 @systems_argument
