@@ -281,7 +281,7 @@ def _automatic_bins_caveats(measure: Measure, partition: Partition | None) -> It
         "automatic bins",
         f"the published score uses {bins:,} bins for {size:,} samples; mauve-text would use a tenth, {published:,}. "
         "Beyond 5,000 samples the automatic number grows with the cube root. Scores with different numbers of bins "
-        f"cannot be compared: for that of mauve-text pass `Quantize(bins={published})` (--bins {published}).",
+        f"cannot be compared. For the number of mauve-text, pass `Quantize(bins={published})` (--bins {published}).",
         values={"bins": bins, "samples": size, "published": published},
     )
 

@@ -233,8 +233,12 @@ def _read_path(name: str, options: Options) -> Samples:
 
 def text_files(folder: Path) -> list[Path]:
     """The .txt files of a folder that contains nothing else, sorted by name; empty for other folders."""
-    files = sorted(files_below(folder))
-    return files if all(file.suffix.lower() == ".txt" for file in files) else []
+    files = []
+    for file in files_below(folder):
+        if file.suffix.lower() != ".txt":
+            return []  # at the first one: a folder of pictures may be large
+        files.append(file)
+    return sorted(files)
 
 
 def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: Options) -> Samples:
