@@ -3,9 +3,10 @@
     samples ─embed▶ Samples with features ─estimate▶ MASSES ─frontier▶ Frontier ─area · integral · midpoint▶ Score ─▶
     Comparison
 
-`score` and `compare` go all the way. `Masses` are what P (the reference) and Q (the model) give to common atoms: from
-them come every f-divergence, the divergence frontier and its summaries, `area` (MAUVE; 1 = indistinguishable),
-`integral` and `midpoint` (0 = indistinguishable). The packages follow this flow: docs/architecture.md.
+`score` and `compare` go all the way. `Masses` hold the probabilities that P (the reference) and Q (the model) give
+to common atoms. Every f-divergence, the divergence frontier and its summaries are computed from them: `area` (MAUVE;
+1 = indistinguishable), `integral` and `midpoint` (0 = indistinguishable). The packages follow this flow:
+docs/architecture.md.
 """
 
 from importlib import import_module

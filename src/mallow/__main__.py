@@ -6,7 +6,7 @@ import sys
 
 __all__: list[str] = []
 
-# Python has put the working folder first: a file in it would stand for the package of the same name.
+# Python puts the working folder first, where a file could shadow a package of the same name.
 with contextlib.suppress(OSError):
     if sys.path and sys.path[0] in ("", os.getcwd()):
         del sys.path[0]

@@ -50,7 +50,7 @@ def one_of(name: str, value: object, allowed: Sequence[str | None]) -> None:
 
 
 def seed_from(rng: int | np.random.Generator | None) -> int:
-    """The seed for `rng`: an integer is one, a generator draws one, None asks the system for a fresh one."""
+    """The seed for `rng`: an integer is the seed, a generator draws one, None takes a fresh one from the system."""
     import numpy as np
 
     if rng is None:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from mallow.errors import InputError
 
-_LARGEST_TEXT = 1_000_000_000  # bytes; chosen: a result with the evidence of a million samples has a tenth of it
+_LARGEST_TEXT = 1_000_000_000  # bytes; chosen: ten times a result with the evidence of a million samples
 
 
 def is_url(source: str) -> bool:
@@ -72,11 +72,11 @@ def create_folder(folder: Path) -> None:
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A stream whose bytes appear at `path` all at once when the block ends, and not at all if it raises.
+    """A stream whose bytes appear at `path` all at once when the block ends, and never if the block raises.
 
-    The bytes go to a hidden file in the same folder, which then replaces the target. A link stays a link: what it
-    points to is replaced. When the block has ended, file and name are on the disk: a power failure does not undo
-    them.
+    The bytes go to a hidden file in the same folder, which then replaces the target. A link stays a link, and its
+    target is replaced. At the end of the block both file and name are on the disk, so that a power failure does not
+    undo them.
     """
     target = Path(os.path.realpath(os.path.expanduser(path)))
     refuse_special(path, target)
@@ -95,21 +95,21 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def refuse_special(path: str | os.PathLike[str], target: Path | None = None) -> None:
     """Raise an InputError for a device, a pipe or a socket.
 
-    Whoever reads it waits, and whoever replaces it breaks it.
+    Reading it would wait for ever, and replacing it would break it.
     """
     try:
         mode = (Path(os.path.expanduser(path)) if target is None else target).stat().st_mode
-    except OSError:  # there is nothing, or nothing that can be reached: whoever opens it will say so
+    except OSError:  # missing or unreachable: opening it raises the error
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise InputError(f"{os.fspath(path)}: is a device or a pipe, not a file on a disk. Name a file.")
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names of a folder's files written to the disk, where the system can do it."""
+    """Write the names of a folder's files to the disk, where the system can do it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders, nor does Linux those that may be written but not read
+    except OSError:  # Windows opens no folders; Linux opens none that is write-only
         return
     try:
         os.fsync(handle)
@@ -124,13 +124,13 @@ def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write a UTF-8 text file, all of it or nothing."""
     try:
         with atomic_file(path) as stream:
-            stream.write(content.encode("utf-8", "backslashreplace"))  # what is computed is not lost for a name
+            stream.write(content.encode("utf-8", "backslashreplace"))  # a strange name must not lose the result
     except OSError as error:
         raise InputError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.") from error
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The content of a UTF-8 text file that is read whole, such as a result: at most 1 GB, and nothing without an end.
+    """The content of a UTF-8 text file that is read whole, such as a result: at most 1 GB, and no endless stream.
 
     A file whose name ends in .gz is decompressed, to at most 1 GB.
     """
@@ -165,9 +165,9 @@ def _unzip(file: Path, name: str) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What JSON holds. A ValueError for anything that is not JSON, is nested too deeply, or has a key twice.
+    """The value of a JSON text. A ValueError for anything that is not JSON, is nested too deeply, or has a key twice.
 
-    Of a key that occurs twice, each program reads another value: people would see one, and mallow the other.
+    If a key occurs twice, programs disagree about its value: people could see one, and mallow the other.
 
     Examples
     --------
@@ -203,9 +203,9 @@ def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def digest(path: str | os.PathLike[str]) -> str:
     """Twelve hexadecimal digits that identify the content of a file, or of all files in a folder with their names.
 
-    All bytes that are loaded from there count: links are followed, and an ONNX graph counts with the files that hold
-    its weights. It is cheap to ask again: a file is read once for as long as its size, its times and its place on the
-    disk stay the same.
+    All bytes that are loaded from there count. Links are followed, and an ONNX graph includes the files that hold
+    its weights. Asking again is cheap: a file is read only once while its size, times and place on the disk stay the
+    same.
     """
     root = Path(path)
     files = {file.relative_to(root).as_posix(): file for file in _linked_files(root)} if root.is_dir() else {"": root}
@@ -231,10 +231,10 @@ class _Content(NamedTuple):
     external: tuple[str, ...]
 
 
-_SETTLED = 2 * 10**9  # nanoseconds; chosen: the times of some disks are that coarse
+_SETTLED = 2 * 10**9  # nanoseconds; chosen: some disks store times this coarsely
 _BLOCK = 1 << 22  # bytes that are read at a time; chosen
 _LONGEST_NAME = 4096  # bytes of a path, on Linux
-_CONTENTS: dict[tuple[object, ...], _Content] = {}  # of files that were not changed for a while, by their stamps
+_CONTENTS: dict[tuple[object, ...], _Content] = {}  # files that were unchanged for a while, by their stamps
 
 
 def _content_of(file: Path) -> _Content:
@@ -267,7 +267,7 @@ def _read_content(stream: BinaryIO, *, is_graph: bool) -> _Content:
         block = stream.read(_BLOCK)
         total.update(block)
         kept += block if is_graph else b""
-        # What an entry may reach into waits for the next block.
+        # An entry that may continue is kept for the next block.
         ready = len(kept) - (2 * _LONGEST_NAME if block else 0)
         for entry in re.finditer(rb"\x0a\x08location\x12", kept):
             if entry.start() < ready and (name := _text_at(kept, entry.end())):
@@ -278,7 +278,7 @@ def _read_content(stream: BinaryIO, *, is_graph: bool) -> _Content:
 
 
 def _text_at(content: bytes, place: int) -> str:
-    """A text in a protocol buffer: its length, seven bits per byte, and so many bytes; "" if it can be no path."""
+    """A text in a protocol buffer: its length, seven bits per byte, then its bytes; "" if it is no path."""
     size = shift = 0
     while place < len(content) and shift < 21:
         byte, place = content[place], place + 1

@@ -1,4 +1,4 @@
-"""Optional packages, imported where they are used; what others offer by entry points; suggestions for names."""
+"""Optional packages, imported where they are used; entry points of other packages; suggestions for names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from mallow.errors import InputError
 
-# What keeps a package from telling its maker, or whoever offers models, about its use.
+# These settings keep packages from reporting their use to their makers or to model hosts.
 _HUB = {"HF_HUB_DISABLE_TELEMETRY": "1"}
 _NO_TELEMETRY = {
     "onnxruntime": {"ORT_DISABLE_TELEMETRY": "1"},
@@ -27,7 +27,7 @@ _NO_TELEMETRY = {
 }
 
 INSTALL = "in a clone of mallow, run pip install '.[{}]'"  # once it is on PyPI: "pip install 'mallow[{}]'"
-"""How every message, page and README install an extra."""
+"""The command that installs an extra, in every message and page and in the README."""
 
 
 def install_line(extra: str) -> str:
@@ -88,7 +88,7 @@ def plugin_names(kind: str) -> tuple[str, ...]:
 
 
 def find_plugin(kind: str, name: str) -> Any:
-    """What another package offers under this name, a class called without arguments; None if there is nothing.
+    """The object that another package offers under this name, a class called without arguments; None without one.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def find_plugin(kind: str, name: str) -> Any:
     try:
         loaded = entries[0].load()
         return loaded() if isinstance(loaded, type) else loaded
-    except Exception as error:  # a module runs when it is imported, and may raise anything
+    except Exception as error:  # importing a module runs it, which may raise anything
         raise InputError(
             f"`{kind[:-1]}`: {name!r} of another package ({entries[0].value}) cannot be loaded: "
             f"{type(error).__name__}: {error}."

@@ -2,9 +2,9 @@
 
     from mallow.compat import compute_mauve        # was: from mauve import compute_mauve
 
-The numbers are those of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of clustering,
-except where mauve-text is wrong (0.75 for two identical samples). For what is certain about a gap, intervals and a
-self-score use `mallow.score`.
+The numbers equal the numbers of mauve-text (a 25-point grid, the best of five k-means runs) up to the noise of
+clustering, except where mauve-text is wrong (0.75 for two identical samples). `mallow.score` adds a bound on the
+gap, intervals and a self-score.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def compute_mauve(
     `featurize_model_name`, with at most `max_text_length` tokens (the extra `text`). A `device_id` of -1
     is the CPU; other numbers are CUDA devices.
 
-    Differences from mauve-text: `pca_max_data` has no effect, since PCA always uses all data (a warning says so);
-    `batch_size` has no effect, since batches are chosen by length; `verbose` prints nothing; k-means stops when no
-    label changes, at the latest after `kmeans_max_iter` rounds; `use_float64` converts features to float64.
+    Differences from mauve-text: `pca_max_data` has no effect and gives a warning, since PCA always uses all data.
+    `batch_size` has no effect, since batches are chosen by length. `verbose` prints nothing. k-means stops when no
+    label changes, at the latest after `kmeans_max_iter` rounds. `use_float64` converts features to float64.
     """
     model = LanguageModel(
         featurize_model_name,
@@ -122,7 +122,7 @@ def compute_mauve(
 def _find_features(
     side: str, features: Any, tokens: Sequence[Any] | None, texts: Sequence[str] | None, model: LanguageModel
 ) -> Any:
-    """The features of one side: those that were passed, or else made from its tokens, or else from its texts."""
+    """The features of one side: as passed, or else made from its tokens, or else from its texts."""
     if features is not None:
         return features
     if tokens is not None:

@@ -43,11 +43,11 @@ _EXPLANATION = (
 
 
 def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
-    """Write report.html into a folder, which is created; yields the parts of the text to print.
+    """Write report.html into a folder, which is created; yield the parts of the text to print.
 
-    The reference consists of passages from Python's language reference, which comes with every Python (`pydoc_data`).
+    The reference consists of passages from Python's language reference, which is part of every Python (`pydoc_data`).
     N-gram models of increasing order are fitted to other passages of it and continue the first words of each reference
-    passage; "people" are passages that no model has seen. The digits are those of scikit-learn.
+    passage; "people" are passages that no model has seen. The digits come from scikit-learn.
     """
     seed = whole("rng", rng, least=0)
     home = make_folder(folder)
@@ -67,7 +67,7 @@ def demo(folder: str | os.PathLike[str], *, rng: int = 0) -> Iterator[str]:
     yield textwrap.fill(_EXPLANATION, _COLUMNS)
     yield "\nDigits: scikit-learn's, 8 by 8 pixels\n"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # 898 samples are few, and that is all there are
+        warnings.simplefilter("ignore", EstimateWarning)  # the data have only 898 samples
         of_digits = compare(*digits(seed))
     verdict = textwrap.fill(of_digits.verdict, _COLUMNS)
     yield f"{verdict}\n\n{of_digits.table()}\n"

@@ -1,4 +1,4 @@
-"""What mallow raises, warns with, and attaches to results."""
+"""The errors and warnings of mallow, and the caveats in its results."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Quiet = TypeVar("Quiet", covariant=True)
 
 
 class InputError(ValueError):
-    """An argument breaks a rule. The message names the argument, the rule, the value and the way out.
+    """An argument breaks a rule. The message has the argument, the rule, the value and the way out.
 
-    Arguments stand in backticks, `bins` or `bins=5`, and commands write their options instead; names from the user's
-    data stand in quotation marks. The message is one line without control characters, whatever the values in it.
+    Arguments stand in backticks, such as `bins` or `bins=5`; commands print their options instead. Names from the
+    user's data stand in quotation marks. The message is one line without control characters, whatever the values in it.
     """
 
     def __str__(self) -> str:
@@ -41,11 +41,11 @@ class Caveat:
     Attributes
     ----------
     kind : str
-        A word for what it is, such as "few samples", "duplicates" or "length".
+        A short name, such as "few samples", "duplicates" or "length".
     message : str
-        What was seen, with its numbers, and what to do about it.
+        The observation with its numbers, and what to do about it.
     system : str or None
-        Whose samples; None where it concerns the reference or the whole result.
+        The system whose samples it concerns; None for the reference or the whole result.
     values : dict
         The numbers in the message, by name.
     """
