@@ -1,4 +1,4 @@
-"""The web application: its routes, the owner's pages, and the pages that say that something is not possible."""
+"""The web application: its routes, the owner's pages, and the pages that refuse a request."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def make_app(store: Store, settings: Settings) -> ASGIApp:
         Exception: _on_error,
     }
     app = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
-    app.router.redirect_slashes = False  # such a redirection goes to whatever host the request names
-    return Guard(app, settings=settings, visitor=visitors.rate_key, refuse=_refuse)  # outside, for every answer
+    app.router.redirect_slashes = False  # such a redirection would go to any host that the request names
+    return Guard(app, settings=settings, visitor=visitors.rate_key, refuse=_refuse)  # outermost: it guards all
 
 
 async def _health(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The time by which answers are timed and pairs are lent: it never jumps while the page is served."""
+"""The clock for timing answers and lending pairs: it never jumps while the page is served."""
 
 from __future__ import annotations
 

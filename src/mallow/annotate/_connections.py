@@ -1,4 +1,4 @@
-"""Connections that send nothing, or their requests very slowly: they are closed, so that others get in."""
+"""Closes connections that send nothing, or send their requests very slowly, so that others get in."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from mallow.annotate._settings import Limits
 
-_GRACE = 1.0  # seconds that a connection has in any case; chosen: browsers send their request at once
+_GRACE = 1.0  # seconds that every connection gets; chosen: browsers send their request at once
 
 
 def limited_protocol(limits: Limits) -> type[asyncio.Protocol]:
     """The protocol class of uvicorn, with a time limit for the head of every request.
 
-    uvicorn limits the time between requests, and not that for a request. Of more than `limits.waiting` connections
-    without a request, the oldest are closed as soon as others come.
+    uvicorn limits the time between requests, but not the time for sending one. If more than `limits.waiting`
+    connections have sent no request, the oldest are closed as soon as others come.
     """
     from h11 import LocalProtocolError
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -34,7 +34,7 @@ def limited_protocol(limits: Limits) -> type[asyncio.Protocol]:
         def data_received(self, data: bytes) -> None:
             try:
                 super().data_received(data)
-            except LocalProtocolError:  # what follows an answered request is no HTTP, and uvicorn answers it once more
+            except LocalProtocolError:  # bytes after an answered request are not HTTP; uvicorn would answer again
                 self.give_up()
                 return
             if self.cycle is not None and not self.cycle.response_complete:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from mallow._optional import optional
 from mallow.errors import InputError
 
-_PATIENCE = 5.0  # seconds to wait for another process that writes; chosen: an annotator may wait so long
+_PATIENCE = 5.0  # seconds to wait for another process that writes; chosen: an annotator may wait this long
 _LOCK = 0x6D616C6C6F77  # "mallow": the advisory lock that makes transactions of PostgreSQL follow one another
 
 _SCHEMA = (
@@ -26,7 +26,7 @@ _SCHEMA = (
         kind TEXT NOT NULL, swapped INTEGER NOT NULL, state TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,
         reason TEXT, PRIMARY KEY (annotator, place), UNIQUE (annotator, task, kind))""",
     "CREATE INDEX IF NOT EXISTS assignments_by_task ON assignments (task, kind, state, expires)",
-    # Pairs that are out are few among all that were: asked at each choice, from this index alone.
+    # Few of all pairs ever given are out at a time. Each choice asks for them, and this index is enough to answer.
     "CREATE INDEX IF NOT EXISTS assignments_open ON assignments (kind, task, expires) WHERE state = 'open'",
     """CREATE TABLE IF NOT EXISTS submissions (
         annotator TEXT NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL, page TEXT NOT NULL,
@@ -37,7 +37,7 @@ _SCHEMA = (
 
 
 class StorageError(Exception):
-    """The database could not do it now: it is locked, full, or unreachable. Nothing of the transaction was kept."""
+    """The database is locked, full or unreachable at the moment. Nothing of the transaction was kept."""
 
 
 class Execute(Protocol):
@@ -80,13 +80,13 @@ def open_database(url: str) -> Database:
 
 
 class _SQLite:
-    """One connection that writes, since SQLite has one writer at a time anyway, and one that reads beside it."""
+    """One connection that writes, since SQLite has one writer at a time anyway, and one that reads."""
 
     def __init__(self, path: Path) -> None:
         if not path.parent.is_dir():
             raise InputError(f"{path}: the folder {path.parent} does not exist. Create it first.")
         try:
-            # It holds the key that signs links: for its owner alone.
+            # It holds the key that signs links, so only its owner may read it.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             writer = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             writer.execute("PRAGMA foreign_keys = ON")
@@ -128,7 +128,7 @@ class _SQLite:
 
 
 class _Postgres:
-    """Two connections as for SQLite, opened again if the server went away. An advisory lock lets one writer in."""
+    """Two connections as for SQLite, opened again after the server went away. An advisory lock admits one writer."""
 
     def __init__(self, url: str) -> None:
         self._psycopg = optional("psycopg", extra="postgres")

@@ -1,4 +1,4 @@
-"""What leaves the database: votes for `mallow rank`, annotators for their pay, and the owner's overview."""
+"""Exports of the database: votes for `mallow rank`, annotators for their pay, and the owner's overview."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def export_votes(store: Store) -> tuple[Vote, ...]:
 
 
 def votes_text(votes: tuple[Vote, ...]) -> str:
-    """Votes as they are written to votes.jsonl: one per line; fields without a value are left out."""
+    """Votes as they are written to votes.jsonl: one per line, without fields that have no value."""
     optional = ("expected", "left_length", "right_length")
     rows = (
         {key: value for key, value in asdict(vote).items() if key not in optional or value is not None}
@@ -45,7 +45,7 @@ def votes_text(votes: tuple[Vote, ...]) -> str:
 
 
 def annotator_table(store: Store) -> str:
-    """One line per annotator as CSV: who they are, what they did, and their completion code."""
+    """One line per annotator as CSV: name, work done and completion code."""
     table = io.StringIO()
     writer = csv.writer(table)
     identity = ("id", "name", "source", "external", "session")
@@ -59,7 +59,7 @@ def annotator_table(store: Store) -> str:
 
 @dataclass(frozen=True)
 class Overview:
-    """What the owner sees.
+    """The owner's overview of a study.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class _Page(NamedTuple):
     when: datetime
 
     def preferred(self, question: str) -> int:
-        """The side of the task that was preferred, whatever the side on which it was shown; 0 for a tie."""
+        """The side of the task that was preferred, even if the sides were shown exchanged; 0 for a tie."""
         answer = self.answers[question]
         return (answer > 0) - (answer < 0) if not self.swapped else (answer < 0) - (answer > 0)
 
@@ -254,7 +254,7 @@ def _agreement(question: Question, pages: list[_Page]) -> dict[str, Any]:
 def _quality_checks(question: Question, pages: list[_Page]) -> dict[str, int]:
     """How many gold pairs were answered as expected, and how many repeated ones as before, ties included."""
     name = question.name
-    checks = [page for page in pages if page.kind != "task" and name in page.answers]  # few of all
+    checks = [page for page in pages if page.kind != "task" and name in page.answers]  # only a few pages are checks
     gold = [
         np.sign(page.answers[name]) == np.sign(expected)
         for page in checks

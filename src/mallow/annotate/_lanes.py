@@ -1,4 +1,4 @@
-"""The way from the event loop to the database: work that waits is done together, in one transaction."""
+"""The path from the event loop to the database: waiting work is done together, in one transaction."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Job = Callable[[Execute], Any]
 class Lane:
     """Runs functions of one kind, those that write or those that read, on a thread of their own.
 
-    While a transaction waits for the disk, others arrive. They share the next one. So an answer costs a fraction of a
-    commit if many arrive at once, and none is acknowledged before the commit. If the database is locked, everybody who
-    waits at that time is told so together, instead of one after another.
+    Jobs that arrive while a transaction waits for the disk share the next transaction. An answer therefore costs a
+    fraction of a commit if many arrive at once, and none is acknowledged before the commit. If the database is
+    locked, all waiting jobs fail together instead of one after another.
     """
 
     def __init__(self, store: Store, *, write: bool) -> None:
@@ -70,7 +70,7 @@ class Lane:
             failure: Exception = error
         except Exception as error:
             failure = error
-        # One of them failed, and nothing was kept: each has a transaction of its own, so that the others do not fail.
+        # One job failed, and nothing was kept. Now each gets its own transaction, so that the others do not fail.
         return [failure] if len(jobs) == 1 else [self._run([job])[0] for job in jobs]
 
 
@@ -79,7 +79,7 @@ class _UnreachableError(StorageError):
 
 
 def _resolve(future: asyncio.Future[Any], outcome: Any) -> None:
-    if future.done():  # the visitor has left
+    if future.done():  # the visitor has gone away
         return
     if isinstance(outcome, Exception):
         future.set_exception(outcome)

@@ -36,7 +36,7 @@ from mallow.annotate._visitors import (
 )
 from mallow.human import Form, picture_type
 
-_PICTURE_POLICY = "default-src 'none'; sandbox"  # opened by itself, it runs nothing and belongs to no site
+_PICTURE_POLICY = "default-src 'none'; sandbox"  # opened on its own, it runs no code and belongs to no site
 _ASSETS = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _LONGEST_NAME = 80  # characters; chosen
 _LONGEST_REASON = 300  # characters; chosen
@@ -54,13 +54,13 @@ def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
 
 
 def message(status: int, heading: str, text: str, form: Form | None = None) -> HTMLResponse:
-    """A page that says why something is not possible; `form` is that of the study where its title is shown."""
+    """A page that explains why something is not possible; `form` is the form of the study, to show its title."""
     return page("message.html", status, form=form, heading=heading, text=text)
 
 
 @functools.cache
 def asset(name: str) -> tuple[bytes, str] | None:
-    """The content and the kind of a file that pages refer to; None if there is none of this name."""
+    """The content and the type of a file that pages refer to; None if no file has this name."""
     if name not in _ASSETS:
         return None
     return resources.files("mallow.annotate").joinpath("pages", name).read_bytes(), _ASSETS[name]
@@ -94,7 +94,7 @@ class AnnotatorPages:
         self._questions = functools.lru_cache(1000)(self._render_questions)  # the same for most pages
 
     async def home(self, request: Request) -> Response:
-        """Where everybody arrives: sends annotators to their pair, and asks others for a name."""
+        """The first page: sends annotators to their pair, and asks others for a name."""
         crowd = crowd_identity(request.query_params)
         if crowd is not None and self._settings.admits(crowd[0]):
             return await self._join_from_crowd(request, *crowd)
@@ -114,7 +114,7 @@ class AnnotatorPages:
         fields = await read_form_fields(request, self._settings.limits)
         if not self._settings.open_link or not same_origin(request, self._settings.url):
             raise HTTPException(403, "Please open the address of the study again.")
-        name = one_line(" ".join(fields.get("name", "").split()))  # PostgreSQL, for one, keeps no zero byte
+        name = one_line(" ".join(fields.get("name", "").split()))  # PostgreSQL stores no zero bytes
         if not 0 < len(name) <= _LONGEST_NAME:
             error = f"Please enter a name of at most {_LONGEST_NAME} characters."
             start = name[:_LONGEST_NAME]
@@ -238,7 +238,7 @@ class AnnotatorPages:
         if assignment is None or folder is None or side not in ("a", "b"):
             raise HTTPException(404, "There is no such picture.")
         path = folder / dict(self._items(assignment))[side.upper()]
-        # Whatever the name of the file, or what came into the folder since: nothing but a picture leaves it.
+        # Only pictures leave the folder, whatever the name of the file and whatever was added to the folder since.
         media = await run_in_threadpool(picture_type, path) if path.is_file() else None
         if media is None:
             raise HTTPException(404, "There is no such picture.")
@@ -302,7 +302,7 @@ class AnnotatorPages:
         return Markup(template.render(form=self._form, answers=dict(answers), missing=missing))
 
     async def _view(self, request: Request) -> View:
-        """Who asks for which pair; without writing, unless the time of the pair has to be renewed."""
+        """The annotator and the pair of a request. It writes only if the time of the pair has to be renewed."""
         id_, place, moment = self._visitors.annotator_id(request), request.path_params["place"], now()
         if id_ is None:
             raise not_known()
@@ -330,7 +330,7 @@ class AnnotatorPages:
 
 
 def _way_to(current: int | Finished | None) -> Response:
-    """To the pair to judge now, or to the end; None is an answer to a pair of somebody else."""
+    """A redirection to the pair to judge now, or to the end; None for an answer to somebody else's pair."""
     if current is None:
         raise HTTPException(404, "This pair is not one of yours.")
     return RedirectResponse("/done" if isinstance(current, Finished) else f"/pair/{current}", 303)

@@ -1,4 +1,4 @@
-"""Which pair of a study comes next for whom."""
+"""Chooses the next pair of a study for each annotator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mallow.human import Study
 
-_MOST_FINISHED = 64  # tasks that are passed over at each choice; chosen: then the list is made again
+_MOST_FINISHED = 64  # finished tasks skipped at each choice before the list is rebuilt; chosen
 _APART = 5  # pairs between a pair and its repetition, so that the answer is not just remembered; chosen
 
 
@@ -32,7 +32,7 @@ class Choice:
 
 
 class Queue:
-    """The tasks of a study in their order, and which of them comes next for whom."""
+    """The tasks of a study in their order; chooses the next task for each annotator."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -43,7 +43,7 @@ class Queue:
         self._waiting = [task.id for task in study.tasks]
 
     def finish(self, task: str) -> None:
-        """Note that a task has all its votes, which it never loses again: it need not be looked at any more."""
+        """Note that a task has all its votes. It never loses them, so it is not considered again."""
         self._finished.add(task)
         if len(self._finished) > min(_MOST_FINISHED, len(self._waiting) // 4):
             self._waiting = [id_ for id_ in self._waiting if id_ not in self._finished]
@@ -52,8 +52,9 @@ class Queue:
     def choose(self, annotator: str, history: Sequence[Given], is_full: Callable[[str], bool]) -> Choice | None:
         """The next pair of an annotator; None if there is none.
 
-        Of the tasks with room that the annotator has not seen, the one whose pair of systems the annotator has judged
-        least often; then one whose prompt is new to the annotator; then the first in the order of the study.
+        Only tasks with room that the annotator has not seen are considered. First come tasks whose pair of systems
+        the annotator has judged least often, among these tasks with a new prompt, and then the order of the study
+        decides.
 
         Parameters
         ----------
@@ -88,7 +89,7 @@ class Queue:
         prompts = {self._prompt[id_] for id_ in seen}
         for level in sorted({counts[pair] for pair in self._pairs}):
             second_best = None
-            for id_ in self._waiting:  # `finish` may replace the list, and leaves this one as it is
+            for id_ in self._waiting:  # `finish` may replace the list, but does not change this one
                 if counts[self._pair[id_]] != level or id_ in seen or id_ in self._finished or is_full(id_):
                     continue
                 if self._prompt[id_] not in prompts:
@@ -100,7 +101,8 @@ class Queue:
 
 
 def _turns(number: int, every: int, salt: str) -> int:
-    """How many checks are due up to the pair with this number: one in `every`, at places of each annotator's own."""
+    """How many checks are due up to the pair with this number: one in `every`, at places that differ between
+    annotators."""
     if not every:
         return 0
     first = 1 + _hash(salt) % every

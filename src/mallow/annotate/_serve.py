@@ -22,7 +22,7 @@ from mallow.errors import InputError
 from mallow.human import picture_folder, read_study
 
 _LINK_DAYS = 60.0
-_MOST_FILES = 4096  # open at once, connections included; chosen: more than a study has visitors
+_MOST_FILES = 4096  # open at once, including connections; chosen: more than a study has visitors
 _FILES_APART = 64  # of them are for the database, the pictures and the terminal; chosen
 
 
@@ -33,7 +33,7 @@ class Links:
     Attributes
     ----------
     study : str
-        The open link; with the parameters of Prolific or MTurk, theirs.
+        The open link. With their parameters added, it is the link for Prolific or MTurk.
     owner : str
         The owner's page. Whoever has it can read all answers and close the study.
     personal : dict
@@ -68,7 +68,7 @@ def open_study(
     path : path
         The file of the study, as `mallow study` writes it.
     database : str or None
-        The path of an SQLite file or a postgresql:// URL; None: a file beside the study, named after it.
+        The path of an SQLite file or a postgresql:// URL. None is a file beside the study, named after it.
     lease : float
         Seconds after which a pair that was not answered goes to somebody else.
     create : bool
@@ -130,7 +130,7 @@ def serve(
     with _listening(address) as listener:
         port = listener.getsockname()[1]
         ready(address.base(port), port, lambda: setattr(server, "should_exit", True))
-        gc.freeze()  # the study and the packages stay: looking through them for garbage stops all answers for 80 ms
+        gc.freeze()  # study and packages stay loaded; collecting garbage among them stops all answers for 80 ms
         try:
             server.run(sockets=[listener])
         finally:
@@ -138,7 +138,7 @@ def serve(
 
 
 def _raise_file_limit() -> int:
-    """How many files and connections this process may have open, which is raised as far as it is allowed."""
+    """Raise the limit of open files and connections of this process as far as allowed, and return it."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -153,7 +153,7 @@ def _raise_file_limit() -> int:
 
 @contextmanager
 def _listening(address: Address) -> Iterator[socket.socket]:
-    """A socket that listens; one that cannot is refused before anything is printed."""
+    """A socket that listens. If that is not possible, the error comes before anything is printed."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     # With the protocol named, asyncio sends small answers at once (TCP_NODELAY); otherwise pages wait for 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

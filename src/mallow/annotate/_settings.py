@@ -34,7 +34,7 @@ class Limits:
     join_burst : float
         New annotators that one address may bring at once.
     header_seconds : float
-        For sending the head of a request, from the beginning of the connection or the end of the request before.
+        For sending the head of a request, from the start of the connection or the end of the previous request.
     waiting : int
         Connections that have not sent the head of a request: beyond this number, the oldest of them are closed.
     """
@@ -61,16 +61,16 @@ class Settings:
         Whether anybody who has the address may join with a name.
     platforms : frozenset of str or None
         The platforms whose workers may join by its address: "prolific", "mturk". None: both if `open_link`, otherwise
-        none. An address of a platform is not signed: whoever knows how it looks can make one.
+        none. Addresses of platforms are not signed: anybody who knows their form can make one.
     url : str or None
-        How people reach the page, if by another address than the server's own. With https://, cookies are never sent
-        without it.
+        The address by which people reach the page, if it differs from the server's own. With https://, cookies are
+        sent over https only.
     hosts : frozenset of str
         Further names by which people reach the page. Numeric addresses, localhost and the host of `url` are always
-        accepted. Other names are refused: with a name of its own that leads to this machine, a foreign site could
-        read the page (DNS rebinding).
+        accepted. Other names are refused. Otherwise a foreign site could read the page by pointing its own name to
+        this machine (DNS rebinding).
     completion_code : str or None
-        One code for everybody, as Prolific wants it; None: each annotator has their own.
+        One code for everybody, as Prolific requires. None gives each annotator their own code.
     pictures : Path or None
         The folder of the pictures.
     limits : Limits
@@ -94,7 +94,7 @@ class Settings:
         return self.open_link if self.platforms is None else platform in self.platforms
 
     def is_host(self, name: str) -> bool:
-        """Whether the page may be asked for under this name, which may end in a port.
+        """Whether a request may use this host name, which may end in a port.
 
         Examples
         --------
@@ -126,11 +126,11 @@ class Address:
     Attributes
     ----------
     host : str
-        What the server listens on; 127.0.0.1 is this machine alone.
+        The address that the server listens on; 127.0.0.1 accepts connections from this machine only.
     port : int
         0: any that is free.
     url : str or None
-        How people reach it, if that is another address: that of a proxy with https, as a rule.
+        The address by which people reach it, if it differs: usually the address of a proxy with https.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The state of a study that runs: who takes part, who gets which pair next and for how long, and every answer."""
+"""The state of a running study: its annotators, their next pairs and the time for them, and every answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMA = "1"
 
 @dataclass(frozen=True)
 class Annotator:
-    """A person who takes part. `id` is random and goes into exports; `name` is for the owner's eyes."""
+    """A person who takes part. `id` is random and is exported; `name` is shown to the owner only."""
 
     id: str
     name: str
@@ -31,7 +31,7 @@ class Annotator:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A pair in the hands of an annotator.
+    """A pair that was given to an annotator.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Assignment:
     answers : dict
         The latest answers by question; empty if there are none.
     back : int or None
-        The place before it.
+        The previous place.
     """
 
     place: int
@@ -105,17 +105,17 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
 
 @dataclass(frozen=True)
 class View:
-    """What a page with a pair needs.
+    """The data for a page with a pair.
 
     Attributes
     ----------
     annotator : Annotator
     assignment : Assignment or None
-        None if the pair is not the annotator's, or went to somebody else.
+        None if the pair was never given to the annotator, or has gone to somebody else.
     judged : int
         How many pairs the annotator has judged.
     renew : bool
-        Whether the time of the pair has to be renewed, which writes.
+        Whether the time of the pair has to be renewed, which needs a transaction that writes.
     """
 
     annotator: Annotator
@@ -125,7 +125,7 @@ class View:
 
 
 class Ledger:
-    """How the tables of a study are read and change. Every method works inside a transaction that the caller began."""
+    """Reads and changes the tables of a study. Every method works in a transaction that the caller began."""
 
     def __init__(self, study: Study, lease: float) -> None:
         self.study, self.lease = study, lease
@@ -134,7 +134,7 @@ class Ledger:
         self._lent: tuple[Execute | None, Counter[str]] = (None, Counter())
 
     def forget(self) -> None:
-        """Forget what was noted in a transaction that was undone."""
+        """Forget the notes of a transaction that was undone."""
         self._queue, self._lent = Queue(self.study), (None, Counter())
 
     def join(
@@ -142,8 +142,8 @@ class Ledger:
     ) -> str | None:
         """The id of an annotator, new or known.
 
-        `external` is what identifies the person to `source`; None: always a new annotator. A known one who comes with
-        another `session` is refused (None), unless the caller trusts that it is the same person.
+        `external` is the id of the person at `source`; None always makes a new annotator. A known annotator who
+        comes with a different `session` is refused (None), unless the caller trusts that it is the same person.
         """
         rows = execute("SELECT id, session FROM annotators WHERE source = ? AND external = ?", (source, external))
         if rows:
@@ -165,7 +165,7 @@ class Ledger:
         execute("UPDATE annotators SET ready = ? WHERE id = ? AND ready IS NULL", (now, annotator))
 
     def current(self, execute: Execute, annotator: str, now: float) -> int | Finished:
-        """The place of the pair to judge now, given out if there is none; or why there is none."""
+        """The place of the pair to judge now, given out if there is none; or the reason why there is none."""
         mine = "SELECT place, task, kind, state, expires FROM assignments WHERE annotator = ? ORDER BY place"
         rows = execute(mine, (annotator,))
         for place, task, kind, state, expires in rows:
@@ -191,7 +191,7 @@ class Ledger:
     def assignment(
         self, execute: Execute, annotator: str, place: int, now: float, *, keep: bool = True
     ) -> tuple[Assignment | None, bool]:
-        """An annotator's pair, and whether its time has to be renewed; with `keep` it is."""
+        """An annotator's pair, and whether its time has to be renewed. With `keep`, the time is renewed at once."""
         row = self._find(execute, annotator, place)
         if row is None or row[3] == "lost":
             return None, False
@@ -206,7 +206,7 @@ class Ledger:
         return Assignment(place, task, kind, bool(swapped), state, answers, back), renew and not keep
 
     def view(self, execute: Execute, annotator: str, place: int, now: float, *, keep: bool = True) -> View | None:
-        """What a page with a pair needs; None if there is no such annotator. Without `keep`, nothing is written."""
+        """The data for a page with a pair; None if there is no such annotator. Without `keep`, nothing is written."""
         known = self.annotator(execute, annotator)
         if known is None:
             return None
@@ -226,7 +226,7 @@ class Ledger:
         """Keep the answers to a pair, and return its new state; None if the annotator was never given it.
 
         When this returns, the answers are on disk. The same answers from the same page are kept once, however often
-        they are sent; other answers are a correction, and the latest count.
+        they are sent. Different answers are a correction, and the latest answers count.
         """
         row = self._find(execute, annotator, place)
         if row is None:
@@ -247,9 +247,9 @@ class Ledger:
         return str(state)
 
     def last_action(self, execute: Execute, annotator: str, place: int) -> float:
-        """When the annotator last answered another pair than this one, or skipped any; 0 if never.
+        """When the annotator last answered a pair other than this one, or skipped any pair; 0 if never.
 
-        A person judges one pair at a time: what was done before that moment is not time for this pair.
+        A person judges one pair at a time, so time before that moment does not count for this pair.
         """
         answered = "SELECT MAX(received) FROM submissions WHERE annotator = ? AND place <> ?"
         skipped = "SELECT MAX(expires) FROM assignments WHERE annotator = ? AND reason IS NOT NULL"
@@ -261,7 +261,7 @@ class Ledger:
         row = self._find(execute, annotator, place)
         if row is None or row[3] != "open":
             return None if row is None else str(row[3])
-        # The time-out of a pair that is given back is over: from now on the column holds the time of the skip.
+        # A pair that is given back has no time-out any more: from now on the column holds the time of the skip.
         update = "UPDATE assignments SET state = 'skipped', reason = ?, expires = ? WHERE annotator = ? AND place = ?"
         execute(update, (reason, now, annotator, place))
         self._count_again(execute, row[0], now)
@@ -279,14 +279,14 @@ class Ledger:
         return None if place is None else int(place)
 
     def _find(self, execute: Execute, annotator: str, place: int) -> tuple[Any, ...] | None:
-        if not 0 < place < 1 << 31:  # what a column holds
+        if not 0 < place < 1 << 31:  # the range of the column
             return None
         columns = "task, kind, swapped, state, expires"
         rows = execute(f"SELECT {columns} FROM assignments WHERE annotator = ? AND place = ?", (annotator, place))
         return rows[0] if rows and rows[0][0] in self._tasks else None
 
     def _lent_tasks(self, execute: Execute, now: float) -> Counter[str]:
-        """How many annotators have each task in hand, asked once in a transaction."""
+        """How many annotators hold each task now; asked once per transaction."""
         if self._lent[0] is not execute:
             lent = """SELECT task, COUNT(*) FROM assignments
                 WHERE state = 'open' AND kind = 'task' AND expires > ? GROUP BY task"""
@@ -294,7 +294,7 @@ class Ledger:
         return self._lent[1]
 
     def _count_again(self, execute: Execute, task: str, now: float) -> None:
-        """Note that a task was given out or came back, for those who choose later in the same transaction."""
+        """Note that a task was given out or came back, for later choices in the same transaction."""
         if self._lent[0] is execute:
             lent = (
                 "SELECT COUNT(*) FROM assignments WHERE state = 'open' AND kind = 'task' AND task = ? AND expires > ?"
@@ -302,7 +302,7 @@ class Ledger:
             self._lent[1][task] = execute(lent, (task, now))[0][0]
 
     def _fullness(self, execute: Execute, now: float) -> Callable[[str], bool]:
-        """Tells whether the votes of a task are all given or in the hands of annotators."""
+        """A function: whether all votes of a task are given or in progress."""
         lent = self._lent_tasks(execute, now)
         given = "SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND state = 'done'"
 
@@ -317,7 +317,7 @@ class Ledger:
         return is_full
 
     def _held(self, execute: Execute, task: str, now: float, besides: str) -> int:
-        """How many others have judged a task, or have it in hand."""
+        """How many other annotators have judged a task or hold it now."""
         counted = """SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND annotator <> ?
             AND (state = 'done' OR (state = 'open' AND expires > ?))"""
         return int(execute(counted, (task, besides, now))[0][0])
@@ -329,7 +329,7 @@ class Ledger:
             self._set_state(execute, annotator, place, "lost")
             self._count_again(execute, task, now)
             return False
-        if expires - now <= self.lease / 2:  # otherwise long enough: most pages are shown without writing
+        if expires - now <= self.lease / 2:  # otherwise it is long enough, and most pages are shown without writing
             renew = "UPDATE assignments SET expires = ? WHERE annotator = ? AND place = ?"
             execute(renew, (now + self.lease, annotator, place))
             self._count_again(execute, task, now)
@@ -340,7 +340,7 @@ class Ledger:
 
 
 class Store:
-    """The database of a study that runs: what is asked of its ledger together is one transaction, see `run`."""
+    """The database of a running study. Jobs that run together share one transaction, see `run`."""
 
     def __init__(self, database: Database, study: Study, signer: Signer, lease: float) -> None:
         self.study, self.signer = study, signer
@@ -382,7 +382,7 @@ class Store:
         )
 
     def run(self, jobs: Sequence[Callable[[Execute], Any]], *, write: bool = True) -> list[Any]:
-        """What the functions return, which are called one after the other in one transaction."""
+        """Call the functions one after the other in one transaction, and return their results."""
         try:
             with self.database.transaction(write=write) as execute:
                 return [job(execute) for job in jobs]

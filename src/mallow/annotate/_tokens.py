@@ -19,7 +19,7 @@ def new_secret() -> str:
 
 @dataclass(frozen=True)
 class Signer:
-    """Signs texts with a secret key. A signature for one purpose is worth nothing for another.
+    """Signs texts with a secret key. A signature for one purpose is invalid for any other.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Signer:
         return base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode("utf-8", "surrogatepass")
 
     def matches(self, purpose: str, text: str, mac: str) -> bool:
-        """Whether `mac` is that of the text for this purpose."""
+        """Whether `mac` is the signature of the text for this purpose."""
         return hmac.compare_digest(mac.encode("utf-8", "surrogatepass"), self.mac(purpose, text).encode())
 
     def personal_token(self, name: str, expires: float) -> str:

@@ -1,4 +1,4 @@
-"""Who is there and what they may ask for: security headers, limits, signed cookies, checks of forms."""
+"""Visitors and their rights: security headers, limits, signed cookies, checks of forms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_PATH = 4000
 _LONGEST_HOST = 300  # characters; a name of the DNS has at most 253
 
 _HEADERS = {
-    # Texts are data: nothing of them runs, nothing is loaded from elsewhere, and no other site may frame the page.
+    # Texts are data: they run no code and load nothing from elsewhere, and no other site may frame the page.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action "
     "'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -39,7 +39,7 @@ _HEADERS = {
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 _RAW_HEADERS.append((b"cache-control", b"no-store"))
 _DAYS = 60  # that a session lasts; chosen: longer than a study
-_ANNOTATOR = "mallow.annotator"  # where the scope of a request holds the id of the annotator
+_ANNOTATOR = "mallow.annotator"  # the key of the annotator's id in the scope of a request
 # Platform → the parameters that name the person and the session.
 _PLATFORMS = {"prolific": ("PROLIFIC_PID", "SESSION_ID"), "mturk": ("workerId", "assignmentId")}
 _LONGEST_ID = 100
@@ -65,7 +65,7 @@ class Bucket:
     def allows(self, key: str, now: float | None = None) -> bool:
         """Whether a visitor may make one more request."""
         moment = time.monotonic() if now is None else now
-        if len(self._levels) > 20_000:  # chosen: about 3 MB; those who are full again need no entry
+        if len(self._levels) > 20_000:  # chosen: about 3 MB; visitors with a full budget need no entry
             self._levels = {k: v for k, v in self._levels.items() if v[0] + (moment - v[1]) * self.rate < self.burst}
         level, since = self._levels.get(key, (self.burst, moment))
         level = min(self.burst, level + (moment - since) * self.rate)
@@ -75,10 +75,10 @@ class Bucket:
 
 
 class Guard:
-    """Adds the security headers to every answer, and refuses foreign hosts and visitors that ask too much.
+    """Adds the security headers to every answer, and refuses foreign hosts and visitors that send too much.
 
-    `visitor` names who sent a request, for counting; `refuse` makes the answer for a request that goes no further, with
-    its status: 429 for too many, 414 for an address that is too long, 421 for the name of another host.
+    `visitor` returns the name under which a request is counted. `refuse` makes the answer to a refused request from
+    its status: 429 for too many, 414 for an address that is too long, 421 for a foreign host name.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Guard:
         self._unknown = Bucket(limits.address_rate, limits.address_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -146,12 +146,12 @@ async def read_form_fields(request: Request, limits: Limits) -> dict[str, str]:
 
 
 def same_origin(request: Request, url: str | None) -> bool:
-    """Whether a form came from our own page, by what the browser says; `url` is how people reach it, if by a proxy."""
+    """Whether a form came from our own page, by the headers of the browser; `url` is its address behind a proxy."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin")
     if origin is None:
-        return True  # browsers of the last years send one of the two; the token in the form is checked as well
+        return True  # recent browsers send one of the two; the token in the form is checked as well
     hosts = {request.headers.get("host", "").lower(), urlsplit(url or "").netloc.lower()} - {""}
     try:
         return urlsplit(origin).netloc.lower() in hosts
@@ -160,7 +160,7 @@ def same_origin(request: Request, url: str | None) -> bool:
 
 
 def crowd_identity(parameters: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The platform, the person and the session that the address names; None if it names none.
+    """The platform, the person and the session in the address; None without them.
 
     The session is empty for a preview. STUDY_ID and hitId are accepted and not needed.
 
@@ -181,20 +181,20 @@ def crowd_identity(parameters: Mapping[str, str]) -> tuple[str, str, str] | None
 
 
 def not_known() -> HTTPException:
-    """For those who have not joined, or whose session has ended."""
+    """The error for visitors who have not joined, or whose session has ended."""
     return HTTPException(403, "Please open the address of the study, or your personal link, again.")
 
 
 class Visitors:
-    """Tells who sent a request, by a signed cookie."""
+    """Identifies visitors by a signed cookie."""
 
     def __init__(self, store: Store, settings: Settings, read: Lane) -> None:
         self._ledger, self._signer, self._settings, self._read = store.ledger, store.signer, settings, read
-        # Cookies are shared by all ports of a host, and so by all studies.
+        # All ports of a host share their cookies, so all studies do.
         self._cookie = f"mallow_{store.study.digest}"
 
     def remember(self, answer: Response, annotator: str, until: float) -> None:
-        """Set the cookie of an annotator, which ends with the personal link that it came from."""
+        """Set the cookie of an annotator, which expires together with the personal link."""
         now = time.time()
         expires = min(until, now + _DAYS * 24 * 3600)
         token = self._signer.session_token(annotator, expires)
@@ -202,7 +202,7 @@ class Visitors:
         answer.set_cookie(self._cookie, token, max_age=age, httponly=True, samesite="lax", secure=self._settings.secure)
 
     def annotator_id(self, request: Request) -> str | None:
-        """The id in a genuine cookie, which is looked at once for each request."""
+        """The id in a genuine cookie, which is read once per request."""
         if _ANNOTATOR not in request.scope:
             token = request.cookies.get(self._cookie, "")
             request.scope[_ANNOTATOR] = self._signer.read_session_token(token, time.time())
@@ -210,12 +210,12 @@ class Visitors:
         return id_
 
     async def annotator(self, request: Request) -> Annotator | None:
-        """The annotator who sent a request; None if it is somebody else, or if the database is a new one."""
+        """The annotator who sent a request; None for anybody else, or if the database is new."""
         id_ = self.annotator_id(request)
         return None if id_ is None else await self._read(lambda execute: self._ledger.annotator(execute, id_))
 
     async def known(self, request: Request) -> Annotator:
-        """The annotator who sent a request. Others are told to come in first."""
+        """The annotator who sent a request. Others are asked to join first."""
         annotator = await self.annotator(request)
         if annotator is None:
             raise not_known()
@@ -224,7 +224,7 @@ class Visitors:
     async def posted(self, request: Request) -> tuple[str, dict[str, str]]:
         """The id of the annotator who sent a form, and its fields, if it came from our own page."""
         fields = await read_form_fields(request, self._settings.limits)
-        request.state.fields = fields  # sent back if they cannot be saved
+        request.state.fields = fields  # returned to the annotator if they cannot be saved
         annotator = self.annotator_id(request)
         if annotator is None:
             raise not_known()
@@ -236,7 +236,8 @@ class Visitors:
         return annotator, fields
 
     def rate_key(self, request: Request) -> str | None:
-        """What requests are counted by: the annotator, or the person of a personal link; None: the address."""
+        """The name under which requests are counted: the annotator, or the person of a personal link; None: the
+        address."""
         id_ = self.annotator_id(request)
         if id_ is not None:
             return id_
@@ -245,11 +246,11 @@ class Visitors:
         return None if link is None else f"link {link[0]}"
 
     def csrf(self, annotator: str) -> str:
-        """What a form of this annotator contains, and a form of another site cannot."""
+        """The secret in a form of this annotator, which a form of another site cannot contain."""
         return self._signer.mac("csrf", annotator)
 
     def page_token(self, annotator: str, place: int, now: float, salt: str) -> str:
-        """Names one display of a pair, with its time: answers that are sent twice are recognised by it."""
+        """A token for one display of a pair, with its time; it shows which answers were sent twice."""
         return self._signer.sign("page", f"{annotator} {place} {now:.3f} {salt}")
 
     def read_page_token(self, annotator: str, place: int, token: str) -> float | None:
