@@ -5,12 +5,12 @@
     text_statistics(texts)                            Zipf coefficient, repetition, distinct-4, diversity, self-BLEU
     frechet_distance(x, y), kernel_distance(x, y)     of features; also precision_recall, discriminator_accuracy
     frechet_limit(x, y), gaussian_kernel_distance     FD∞, which does not depend on the sample size; CMMD
-    vendi_score(x)                                    how many different samples there are, in effect
+    vendi_score(x)                                    the effective number of different samples
     save_statistics(moments, name), load_statistics   the mean and covariance of a reference, as FID tools keep them
     tuned_discriminator_accuracy(reference, model, …) of texts: a language model, fine-tuned to tell them apart
     perplexity_gap(scorer, reference, model)          difference in perplexity under a scoring model
     language_modelling(model, texts, rules)           how likely human text is under a model and its decoder
-    likelihoods(model, reference, generated)          all of these probabilities and direct estimation in one result
+    likelihoods(model, reference, generated)          all these likelihoods and the directly estimated frontier
     ngram_mauve(reference, model)                     masses from n-gram models of both sides
 
 Optimal transport is in `mallow.theory.transport`.

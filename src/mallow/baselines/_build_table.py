@@ -61,26 +61,26 @@ def table(
 ) -> Table:
     """Every measure of the paper's comparisons for several systems, with MAUVE*, FI and Mid for every divergence.
 
-    All of them are available for texts; for images and features there are no text statistics. Transport costs and their
-    frontiers need POT; without it they are left out, and a caveat says so. Most values depend on the number of samples:
-    use the same number for all systems. Functions of two arrays of features that installed packages offer as entry
-    points of the group ``mallow.metrics`` are rows too. The attribute `ideal` of a function is its value for equal
-    distributions, 0 without one.
+    All of them are available for texts; for images and features there are no text statistics. Transport costs and
+    their frontiers need POT. Without it they are left out, with a caveat. Most values depend on the number of
+    samples: use the same number for all systems. Functions of two arrays of features that installed packages offer
+    as entry points of the group ``mallow.metrics`` are rows too. The attribute `ideal` of a function is its value
+    for equal distributions, 0 without one.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, array (n, d), or Moments
-        The real data. With its `Moments` alone, such as `load_statistics` returns, the table has two rows: the Fréchet
-        distance and FD∞.
+        The real data. If only its `Moments` are given, for example from `load_statistics`, the table has two rows:
+        the Fréchet distance and FD∞.
     systems : mapping name → the same
         The samples of each system, all of the same kind as the reference, at least two each.
     embedder :
-        What turns samples into points: a name or an object. None takes the default for their kind, as in
+        The embedder: a name or an object. None takes the default for their kind, as in
         `mallow.score`.
     paired :
         Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     tokenize : "whitespace", "regex" or callable
-        What a token is for text statistics: see `mallow.baselines`.
+        How text statistics split texts into tokens: see `mallow.baselines`.
     scorer : NextToken or None
         A language model for the generation perplexity, which is left out without one.
     repeats :
@@ -89,8 +89,8 @@ def table(
         The seed of the clusterings, as in `mallow.score`, which gives the same MAUVE*.
     rows : "all", "main" or "all with noise"
         "main": eight measures, each with a 95% interval of the noise of sampling, by leaving out groups of units in
-        turn. The closest system is marked only where its lead is larger than that noise. "all with noise": the others
-        too, which have no interval and no mark.
+        turn. The closest system is marked only if its lead is larger than that noise. "all with noise" adds the
+        other measures, without intervals and marks.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def _measure_plugin(name: str, metric: Callable[..., float], x: Features, y: Fea
     """A metric of another package: a function of two arrays of features."""
     try:
         value = float(metric(x, y))
-    except Exception as error:  # the code of others may raise anything
+    except Exception as error:  # code of other packages may raise anything
         return {}, [Caveat("left out", f"{name} is left out: it raised {type(error).__name__}: {error}")]
     return {name: value}, []
 

@@ -1,4 +1,4 @@
-"""Texts as numbered tokens, and the counts of their n-grams: where all text statistics start."""
+"""Texts as numbered tokens, and the counts of their n-grams, from which all text statistics are computed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def count_ngrams(corpus: Corpus, order: int) -> list[NGrams]:
     tokens, lengths = corpus
     texts, vocabulary = len(lengths), int(tokens.max()) + 1
     of_text = np.repeat(np.arange(texts), lengths)
-    places = np.arange(len(tokens))  # where the n-grams begin
+    places = np.arange(len(tokens))  # the starts of the n-grams
     rest = np.repeat(np.cumsum(lengths), lengths) - places  # tokens from there to the end of the text
     grams, counted = tokens, []
     for n in range(1, order + 1):

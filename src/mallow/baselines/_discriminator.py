@@ -160,9 +160,9 @@ class TunedDiscriminator:
     revision : str or None
         As in `mallow.embed.LanguageModel`.
     rounds : int
-        Passes over the training texts. The round with the least loss on a part held out from training is kept.
+        Passes over the training texts. The round with the smallest loss on a part held out from training is kept.
     rate : float
-        Of AdamW.
+        The learning rate of AdamW.
     batch : int
         Texts in a step.
     max_length : int
@@ -195,10 +195,10 @@ def tuned_discriminator_accuracy(
     """The held-out accuracy of a language model that is fine-tuned to tell generated texts from human ones.
 
     1 = fully separable, 0.5 = indistinguishable: the smaller, the better. The frozen discriminator,
-    `discriminator_accuracy`, sees features only. This one learns its own, and so sees more (paper: baseline metrics,
-    where a classifier is trained on the texts of each system). A quarter of the texts is held out for the test. Equal
-    texts are on one side of the split. The accuracy is the mean of those of both sides. It is a lower bound of what can
-    be told apart: a larger model, or more texts, may tell more. Needs torch and transformers.
+    `discriminator_accuracy`, uses given features. This one learns its own features and detects more (paper: baseline
+    metrics, where a classifier is trained on the texts of each system). A quarter of the texts is held out for the
+    test. Equal texts are on one side of the split. The accuracy is the mean of the accuracies on both sides. It is a
+    lower bound: a larger model, or more texts, may reach a higher accuracy. Needs torch and transformers.
 
     Parameters
     ----------
@@ -208,8 +208,8 @@ def tuned_discriminator_accuracy(
         At least 8 generated texts.
     options : TunedDiscriminator
     rng : int, numpy.random.Generator or None
-        For the split, the new layer and the order of the texts. Training is ordinary floating-point arithmetic: another
-        processor may give another accuracy.
+        For the split, the new layer and the order of the texts. Training uses ordinary floating-point arithmetic, so
+        the accuracy may differ between processors.
     """
     texts = [*reference, *model]
     for name, side in (("reference", reference), ("model", model)):
@@ -238,7 +238,7 @@ def tuned_discriminator_accuracy(
 def _split(
     texts: Sequence[str], label: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which texts are for the test and which choose the round; copies of a text go where its first one goes."""
+    """Which texts are for the test and which choose the round. Copies of a text go to the part of the first copy."""
     _, group = np.unique(np.array(texts, dtype=object), return_inverse=True)
     test, validation = np.zeros(len(texts), np.bool_), np.zeros(len(texts), np.bool_)
     taken: dict[int, int] = {}
@@ -269,7 +269,7 @@ class _Judge:
         options: TunedDiscriminator,
         rng: np.random.Generator,
     ) -> None:
-        """All rounds. The weights of the best one are kept."""
+        """Train for all rounds, and keep the weights of the best one."""
         torch = self.torch
         groups = [{"params": self.network.parameters()}, {"params": [self.weight, self.bias], "lr": 20 * options.rate}]
         optimiser = torch.optim.AdamW(groups, lr=options.rate)

@@ -25,7 +25,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Size, mean and scatter of a sample: all that the Fréchet distance needs. The moments of parts can be merged.
+    """Size, mean and scatter of a sample, which the Fréchet distance is computed from. The moments of parts can be
+    merged.
 
     Attributes
     ----------
@@ -35,7 +36,7 @@ class Moments:
     scatter : float64 array (d, d)
         Σ (x − mean)(x − mean)ᵀ over the sample.
     embedder : str or None
-        What made the features, if it is known: distances between features of two embedders are refused.
+        The embedder of the features, if it is known. Distances between features of two embedders are refused.
 
     Examples
     --------
@@ -93,14 +94,14 @@ def frechet_distance(reference: Any, model: Any) -> WithCaveats[float]:
     2017), with the unbiased covariances. 0 = the same mean and covariance. There is no upper limit, and the distance
     grows with the square of the unit of the features.
 
-    tr (ΣΣ′)^½ is computed as the sum of the singular values of A A′ᵀ, where Σ = AᵀA. It is therefore a real number for
-    every sample, whereas the matrix root of the product may be complex or may fail; and with fewer samples than
-    features the root A is the centred sample itself, so that no d × d matrix is needed. Where all columns vary, the
-    result equals that of ``scipy.linalg.sqrtm`` (real part) up to rounding. Features without variance enter through the
-    means only: two constant samples have the distance ‖μ − μ′‖².
+    tr (ΣΣ′)^½ is computed as the sum of the singular values of A A′ᵀ, where Σ = AᵀA. It is therefore a real number
+    for every sample, whereas the matrix root of the product may be complex or may fail. With fewer samples than
+    features the root A is the centred sample itself, so that no d × d matrix is needed. If all columns vary,
+    ``scipy.linalg.sqrtm`` gives the same result (real part) up to rounding. Features without variance enter through
+    the means only: two constant samples have the distance ‖μ − μ′‖².
 
-    Known failure: the distance of two samples is larger than that of their distributions, and the more so the fewer
-    samples there are. With no more samples than features, an `EstimateWarning` says so. Only compare distances of
+    Known failure: the distance of two samples is larger than the distance of their distributions, and the fewer
+    samples, the larger. With no more samples than features, there is an `EstimateWarning`. Only compare distances of
     samples of the same size.
 
     Parameters
@@ -191,15 +192,16 @@ def frechet_limit(
     smallest: int | None = None,
     rng: int | np.random.Generator | None = 0,
 ) -> WithCaveats[float]:
-    """The Fréchet distance at which the sample size has no influence any more: FD∞ (Chong and Forsyth 2020).
+    """FD∞, the Fréchet distance extrapolated to unlimited samples (Chong and Forsyth 2020).
 
-    The distance of n samples is larger than that of the distributions by about a constant times 1/n. So it is computed
-    for several n, and a straight line in 1/n gives its value at 1/n = 0. If the reference is given as `Moments`, as
-    published, only the samples of the model are varied, and the bias of the reference remains; if it is given as
-    samples, both sides are. 0 = equal. The value may be slightly negative for equal distributions. It is not clipped.
+    The distance of n samples exceeds the distance of the distributions by about a constant times 1/n. It is
+    therefore computed for several n, and a straight line in 1/n gives its value at 1/n = 0. If the reference is
+    given as `Moments`, as published, only the number of the model's samples is varied, and the bias of the reference
+    remains. If it is given as samples, both numbers are varied. 0 = equal. The value may be slightly negative for
+    equal distributions. It is not clipped.
 
-    Known failure: with fewer samples than features the distance does not follow a line, and an `EstimateWarning` says
-    so.
+    Known failure: with fewer samples than features the distance does not follow a line, and there is an
+    `EstimateWarning`.
 
     Parameters
     ----------
@@ -243,13 +245,13 @@ def frechet_limit(
 def save_statistics(moments: Moments, name: str) -> Path:
     """Write moments to a file that other tools read too, and return its path.
 
-    The file is a .npz with the arrays ``mu`` and ``sigma`` (divided by n − 1), as pytorch-fid and clean-fid write and
-    read them, and besides with ``n`` and ``embedder``.
+    The file is a .npz with the arrays ``mu`` and ``sigma`` (divided by n − 1), as pytorch-fid and clean-fid write
+    and read them, and also with ``n`` and ``embedder``.
 
     Parameters
     ----------
     moments : Moments
-        Those of at least two samples.
+        The moments of at least two samples.
     name : str
         A name, under which `load_statistics` and the command line find it again in the user's data folder; or a path
         that ends in .npz.
@@ -267,8 +269,8 @@ def save_statistics(moments: Moments, name: str) -> Path:
 def load_statistics(name: str) -> Moments:
     """The moments that were saved under a name, or that are in a .npz file of a published tool.
 
-    Files of other tools do not tell how many samples there were: `Moments.n` is then one more than there are features,
-    so that the covariance is taken to have full rank.
+    Files of other tools do not contain the number of samples. `Moments.n` is then the number of features plus one,
+    so that the covariance is assumed to have full rank.
     """
     path = find_statistics(name)
     if path is None:
@@ -283,14 +285,14 @@ def load_statistics(name: str) -> Moments:
             n = int(arrays["n"]) if "n" in arrays else mean.size + 1
             embedder = str(arrays["embedder"]) if "embedder" in arrays else None
         return Moments(n, mean, covariance * (n - 1), embedder)
-    except Exception as error:  # of a damaged file, numpy and zipfile may raise anything
+    except Exception as error:  # numpy and zipfile may raise anything for a damaged file
         raise InputError(
             f"{path}: must be a .npz file with the arrays mu and sigma: {str(error).rstrip('.')}."
         ) from error
 
 
 def find_statistics(name: str) -> Path | None:
-    """The file of statistics that a name or path stands for; None if there is none, or if it holds something else."""
+    """The file of statistics of this name or path; None if there is none, or if it holds something else."""
     path = Path(name).expanduser() if _is_path(name) else None
     if path is None:
         saved = _folder() / f"{name}.npz"
@@ -300,7 +302,7 @@ def find_statistics(name: str) -> Path | None:
     try:
         with zipfile.ZipFile(path) as archive:
             return path if {"mu.npy", "sigma.npy"} <= set(archive.namelist()) else None
-    except Exception:  # of a damaged archive, zipfile may raise anything
+    except Exception:  # zipfile may raise anything for a damaged archive
         return None
 
 

@@ -49,7 +49,7 @@ _TEXT = ("repetition", "distinct-4")
 _POINTS = ("Fréchet distance", "kernel distance", "precision", "recall", "density", "coverage", "discriminator")
 
 Noise = dict[str, tuple[float, float]]
-"""Measure → half-widths of the 95% intervals of its value, and of its distance from that of the reference."""
+"""Measure → half-widths of the 95% intervals of its value, and of its distance from the value of the reference."""
 _DIVERGENCES = {_TITLES.get(name, name): divergence for name, divergence in DIVERGENCES.items()}
 
 IDEALS = {
@@ -140,7 +140,7 @@ def measure_limit(x: Features | Moments, y: Features, seed: int) -> Outcome:
 
 
 def measure_diversity(points: Features) -> Outcome:
-    """How many different samples there are, in effect; left out if a sample has no direction."""
+    """The effective number of different samples; left out if a sample has no direction."""
     try:
         return {"Vendi score": vendi_score(points)}, []
     except InputError as error:
@@ -235,7 +235,7 @@ def accuracy_noise(reference: Samples, model: Samples, accuracy: float) -> tuple
 
 
 def score_noise(reference: Samples, model: Samples, runs: Sequence[Masses]) -> tuple[float, float]:
-    """The noise of MAUVE*, from the bins alone."""
+    """The noise of MAUVE*, computed from the bins only."""
     partitions = [run.partition for run in runs if run.partition is not None]
     low, high = published_interval(
         partitions,
@@ -245,7 +245,7 @@ def score_noise(reference: Samples, model: Samples, runs: Sequence[Masses]) -> t
         divergence=MAUVE_STAR.divergence,
         scale=MAUVE_STAR.area_scale,
     )["mauve"]
-    half = (high - low) / 2 / math.sqrt(2)  # the interval is that of another draw, which has noise of its own
+    half = (high - low) / 2 / math.sqrt(2)  # the interval is for a repeat sample, which has its own noise
     return half, half
 
 

@@ -37,8 +37,8 @@ def kernel_distance(reference: Any, model: Any) -> float:
         Σ_{i≠j} κ(x_i, x_j) / n(n − 1)  +  Σ_{i≠j} κ(y_i, y_j) / m(m − 1)  −  2 Σ_{i,j} κ(x_i, y_j) / nm.
 
     If the distributions are the same, its mean over samples of any size is 0, so that it is negative about half of the
-    time. It is not clipped at 0. There is no upper limit. The kernel sees differences in the first three moments, and
-    it depends on the origin: shifting all features together changes the distance. Constant samples are allowed.
+    time. It is not clipped at 0. There is no upper limit. The kernel detects differences in the first three moments.
+    It depends on the origin: shifting all features together changes the distance. Constant samples are allowed.
 
     All pairs are used, which is less noisy than the mean over subsets in the literature; for that see
     `kernel_distances`.
@@ -127,7 +127,7 @@ def kernel_distances(
 
 def _squared_mmd(x: Features, y: Features, *, threads: int) -> float:
     n, m = len(x), len(y)
-    # Mean kernels minus 1: the ones would cancel, and until then only cost digits of what differs.
+    # Mean kernels minus 1: the ones would cancel, and would cost digits until then.
     within = (
         _kernel_sum(x, x, threads, same=True) / (n * (n - 1)),
         _kernel_sum(y, y, threads, same=True) / (m * (m - 1)),
@@ -160,9 +160,9 @@ def _kernel_sum(x: Features, y: Features, threads: int, *, same: bool) -> float:
 def gaussian_kernel_distance(reference: Any, model: Any, *, bandwidth: float = 10.0) -> float:
     """1000 times the squared maximum mean discrepancy of the kernel exp(−‖u − v‖² / 2σ²) (Jayasumana et al. 2024).
 
-    With the features of CLIP this is their CMMD; here it is computed from the features that are given, each divided by
-    its length, as published. Their code averages over all pairs, each sample with itself included, and so does this: 0
-    = equal, and for two samples of one distribution it is a little above 0. Unlike the Fréchet distance it assumes no
+    With the features of CLIP this is their CMMD; here it is computed from the given features, each divided by its
+    length, as published. Like the published code, it averages over all pairs, including each sample with itself. 0 =
+    equal. For two samples of one distribution it is a little above 0. Unlike the Fréchet distance it assumes no
     normal distribution, and it settles with fewer samples.
 
     Parameters
@@ -172,7 +172,8 @@ def gaussian_kernel_distance(reference: Any, model: Any, *, bandwidth: float = 1
     model : array (n, d)
         The features of at least 2 samples of the model.
     bandwidth : float
-        σ. The published 10 is large against the length 1 of a row: the distance is then nearly that of the means.
+        σ. The published 10 is large compared with the length 1 of a row, so the distance is nearly the distance of
+        the means.
 
     Examples
     --------
@@ -208,8 +209,8 @@ def vendi_score(points: Any) -> float:
     """The effective number of different samples: exp(entropy of the eigenvalues of K/n) (Friedman and Dieng 2023).
 
     K holds the cosines of all pairs of samples. 1 = all samples point in one direction, n = all are orthogonal; at most
-    n and at most the number of features. It needs no reference, and is not better when it is higher: noise is diverse.
-    Compare it with that of real data of the same size.
+    n and at most the number of features. It needs no reference. Higher is not better, since noise is diverse.
+    Compare it with the value of real data of the same size.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 Generation perplexity asks a scoring model how likely texts are, human or generated (paper: baseline metrics, Gen.
 PPL.). `language_modelling` asks the converse question: how likely human text is under the model that is evaluated and
-its decoding rules (paper: tab:mauve:expt:webtext-app-LM; Martins, Marinho and Martins 2020). It never sees what the
-model generates.
+its decoding rules (paper: tab:mauve:expt:webtext-app-LM; Martins, Marinho and Martins 2020). It never uses generated
+text.
 """
 
 from __future__ import annotations
@@ -159,10 +159,10 @@ def language_modelling(
         JS  = ½ KL(e_x‖(e_x + q)/2) + ½ KL(q‖(e_x + q)/2) = log 2 + ½ q_x log q_x − ½(1 + q_x) log(1 + q_x),
         ε-perplexity = exp of the mean of −log((q_x + ε) / (1 + ε|V|)).
 
-    JS depends on q_x alone, as do both perplexities. For greedy decoding, ``TopK(1)``, SP is the accuracy and JS is log
+    JS and both perplexities depend only on q_x. For greedy decoding, ``TopK(1)``, SP is the accuracy and JS is log
     2 · (1 − SP), as in the paper's table. None of these metrics uses generated text: they are at best single points of
     a frontier, JS prefers greedy decoding and ε-perplexity ancestral sampling (paper: tab:mauve:expt:webtext-app-LM).
-    Beam search and adversarial decoding define no distribution of the next token, so that none of these metrics applies
+    Beam search and adversarial decoding define no distribution of the next token, so none of these metrics applies
     to them.
 
     Parameters
@@ -173,10 +173,9 @@ def language_modelling(
     rules : sequence of Rule
         The decoder: ``()`` for ancestral sampling, ``(Nucleus(0.95),)``, ``(TopK(1),)`` for greedy.
     epsilon : float
-        Above 0. The paper does not print its ε. Its four greedy rows agree with 1e-5 and |V| = 50,257 and with nothing
-        else.
+        Above 0. The paper does not print its ε. Its four greedy rows agree only with 1e-5 and |V| = 50,257.
     prefixes :
-        Tokens that come before, as in `mallow.generate.token_log_probs`.
+        Preceding tokens, as in `mallow.generate.token_log_probs`.
     batch :
         How many texts are scored at once.
 
@@ -308,11 +307,11 @@ def likelihoods(
     decoder: str = "ancestral",
     epsilon: float = 1e-5,
 ) -> Likelihoods:
-    """All measures that the paper takes from probabilities, in one call: of the model itself, and beside a surrogate.
+    """All measures that the paper computes from probabilities: with the model itself, and with a surrogate.
 
     Models should not be ranked by any of them: see `language_modelling`, `perplexity` and
-    `mallow.estimate.direct_frontier` for their known failures. For the frontier a generated text that the decoder
-    cannot write has no probability: this is refused, since the decoder is then not the one that wrote the texts.
+    `mallow.estimate.direct_frontier` for their known failures. The frontier is refused if the decoder cannot write
+    one of the generated texts, since it is then not the decoder that wrote them.
 
     Parameters
     ----------
@@ -323,8 +322,8 @@ def likelihoods(
     generated : sequence of str
         The generated texts.
     surrogate : NextToken or None
-        Stands for the human distribution, without decoding rules (paper: GPT-2 large for Gen. PPL., xl for direct
-        estimation). None: neither Gen. PPL. nor direct estimation.
+        A model in place of the human distribution, without decoding rules (paper: GPT-2 large for Gen. PPL., xl for
+        direct estimation). None: neither Gen. PPL. nor direct estimation.
     decoder : str
         How `generated` was decoded, as `mallow.generate.decoder` names it: rules or greedy.
     epsilon : float

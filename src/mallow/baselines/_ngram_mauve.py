@@ -15,14 +15,14 @@ def ngram_mauve(reference: Sequence[str], model: Sequence[str], *, order: int = 
     """Masses from the likelihood ratio of two n-gram models, one per side (Pimentel, Meister and Cotterell 2023).
 
     MAUVE(P, Q) ≈ MAUVE(P̂, Q̂) with n-gram models P̂ and Q̂ (paper: related work, footnote on 5-gram estimation). It
-    agrees with human judgement much less than the estimators on embeddings do. Known failure: log-likelihoods of texts
-    are sums over tokens, so that the noise of two fits, a few tenths per token, becomes a ratio of e^±10 for a text.
-    Two samples of the same distribution look different unless there is far more text than a fit can use.
+    agrees with human judgement much less than the estimators on embeddings do. Known failure: log-likelihoods of
+    texts are sums over tokens, so the noise of two fits, a few tenths per token, becomes a ratio of e^±10 for a
+    text. Two samples of the same distribution look different unless there is far more text than a fit can use.
 
-    No model scores a text that it was fitted to: each side is split into halves, and each half is scored by the models
-    of the other halves. Texts are assigned by their content, so that all copies of a text, on one side or on both, are
-    in the same half: a text is never scored by a model that has seen a copy of it, the order of the texts has no
-    effect, and the same texts on both sides give r = 1 everywhere.
+    No model scores a text that it was fitted to: each side is split into halves, and each half is scored by the
+    models of the other halves. Texts are assigned by their content, so that all copies of a text, on one side or on
+    both, are in the same half. A text is therefore never scored by a model that was fitted to a copy of it, the
+    order of the texts has no effect, and the same texts on both sides give r = 1 everywhere.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all feature metrics share: the checks of their input, blocks of rows, and the number of threads.
+"""The common part of all feature metrics: checks of the input, blocks of rows, and the number of threads.
 
 Each of them takes the features of the reference (n, d) and of the model (m, d), one row per sample, as `mallow.embed`
 produces them. Everything except one copy of the features is computed in blocks: 50,000 × 2,048 features per side need

@@ -65,7 +65,7 @@ def precision_recall(reference: Any, model: Any, *, neighbors: int = 5) -> Preci
     Limits: constant samples have balls of radius 0. If both samples are the same point, precision, recall and coverage
     are 1 and the density is n/k; otherwise all four are 0. Features without variance have no effect.
 
-    Known failure: for text, the trends are the reverse of what they should be (paper: fig:kynka-pr-nlp). A single
+    Known failure: for text, the trends are reversed (paper: fig:kynka-pr-nlp). A single
     outlier of the reference has a ball that may contain anything; density and coverage are less sensitive to it.
 
     Parameters
@@ -223,7 +223,8 @@ class Cloud:
         """Bounds (g,) whose sum over two points bounds the error of their approximate squared distance.
 
         A product of d terms is off by at most d/2 units of rounding times |u||v| ≤ (|u|² + |v|²)/2, in any order of
-        summation. All other rounding, also that of the points, adds a few units. `tiny` covers products that underflow.
+        summation. All other rounding, including the rounding of the points, adds a few units. `tiny` covers products
+        that underflow.
         """
         info = np.finfo(dtype)
         return ((len(self.centre) + 32) * (float(info.eps) / 2 * self.norms + float(info.tiny))).astype(dtype)
@@ -242,7 +243,8 @@ def make_cloud(points: Features, centre: Doubles) -> Cloud:
 
 
 def approximate_distances(a: Cloud, rows: slice, b: Cloud, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-    """The squared distances (rows, g) of some points of `a` to all of `b`, by matrix products; their error: `slack`."""
+    """The squared distances (rows, g) of some points of `a` to all of `b`, by matrix products. `slack` bounds their
+    error."""
     squared: NDArray[Any]
     if dtype is np.float32:
         squared = (a.single[rows] * np.float32(-2)) @ b.single.T
@@ -257,7 +259,7 @@ def approximate_distances(a: Cloud, rows: slice, b: Cloud, dtype: type[np.floati
 def exact_distances(a: Cloud, i: Indices, b: Cloud, j: Indices) -> Doubles:
     """The squared distance of each pair (i, j), by differences in float64.
 
-    It depends on the two rows alone, is the same from either side, and is 0 for duplicates.
+    It depends only on the two rows, is symmetric, and is 0 for duplicates.
     """
     squared = np.empty(len(i))
     for block in row_blocks(len(i), max(1, _PAIRS // a.rows.shape[1])):

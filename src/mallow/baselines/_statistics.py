@@ -157,8 +157,8 @@ def zipf_coefficient(texts: Sequence[Text], *, ranks: int = RANKS, tokenize: Tok
     texts : sequence of texts
         With at least two different tokens; otherwise there is no line.
     ranks : int
-        How many of the most frequent tokens are used, at least 2. The default of 5,000 is that of the code of Holtzman
-        et al. (2020), which the paper uses. The coefficient depends on it, because the rarest tokens, all of frequency
+        How many of the most frequent tokens are used, at least 2. The default is 5,000 as in the code of Holtzman et
+        al. (2020), which the paper uses. The coefficient depends on it, because the rarest tokens, all of frequency
         1, flatten the line.
     tokenize : "whitespace", "regex" or callable
         See `mallow.baselines`.
@@ -189,10 +189,10 @@ def distinct(texts: Sequence[Text], n: int = 4, *, tokenize: Tokenize = "whitesp
 def diversity(texts: Sequence[Text], *, tokenize: Tokenize = "whitespace") -> float:
     """The product over n = 2, 3, 4 of (different n-grams of a text, summed over texts) / (all n-grams), from 0 to 1.
 
-    As used with contrastive search (Su et al. 2022): repetition *within* a text lowers it, the same n-gram in two texts
-    does not. The fractions are taken of sums over texts, so that long texts have more weight, as in the code of that
-    paper; unlike there, the last n-gram of each text is counted too, and nothing is rounded. Texts of fewer than n
-    tokens contribute nothing.
+    As used with contrastive search (Su et al. 2022): repetition *within* a text lowers it, and the same n-gram in
+    two texts does not. The fractions are taken of sums over texts, so that long texts have more weight, as in the
+    code of that paper; unlike there, the last n-gram of each text is counted too, and nothing is rounded. Texts of
+    fewer than n tokens contribute nothing.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def text_self_bleus(
     occurs in any single other text. For this, the two largest counts of each n-gram are enough, and no pairs of texts
     are compared: time and memory grow with the number of n-grams, apart from sorting them.
 
-    The result equals that of ``nltk.translate.bleu_score.sentence_bleu`` with ``method1`` in all cases. sacreBLEU's
+    ``nltk.translate.bleu_score.sentence_bleu`` with ``method1`` gives the same result in all cases. sacreBLEU's
     ``smooth_method="floor"`` without effective order gives the same for texts of at least `order` tokens, and 0 for
     shorter ones. Limits: 1 for a text of at least `order` tokens that has a duplicate, 0 for an empty text or one that
     shares no token with any other.
@@ -382,7 +382,7 @@ def exact_mean(values: Floats) -> float:
 def _clipped_counts(ngrams: NGrams) -> Ints:
     """Each count, clipped to the largest count of the same n-gram in any single other text.
 
-    A text's count is clipped only if it is the largest and no other text has as many: then to the second largest.
+    A text's count is clipped only if it is the only largest one. It is then clipped to the second largest.
     """
     gram, count = ngrams.gram, ngrams.count
     starts = np.flatnonzero(np.diff(gram, prepend=-1))
@@ -395,7 +395,7 @@ def _clipped_counts(ngrams: NGrams) -> Ints:
 def _closest_lengths(lengths: Ints) -> Floats:
     """The length of the other text that is closest in length to each text, the shorter one of two.
 
-    It is that of a neighbour in sorted order.
+    It belongs to a neighbour in sorted order.
     """
     order = np.argsort(lengths, kind="stable")
     padded = np.concatenate([[-np.inf], lengths[order], [np.inf]])

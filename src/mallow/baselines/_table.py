@@ -1,4 +1,4 @@
-"""The table of all measures: values of every system beside those of the reference."""
+"""The table of all measures, with the values of every system and of the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Row:
     group : str
         "text", "features", "plugins" (of other packages), "transport" or "frontier".
     ideal : float
-        The value of the reference: its own for a text statistic, otherwise that of two equal distributions.
+        The value to reach: for a text statistic the value of the reference, otherwise the value for equal
+        distributions.
     """
 
     name: str
@@ -40,16 +41,17 @@ class Table(Result):
     rows : tuple of Row
         The measures, in the order in which they are printed.
     values : dict
-        System → measure → value. If a measure is not available for a system, it is missing, and a caveat says why.
+        System → measure → value. If a measure is not available for a system, it is missing, and a caveat gives the
+        reason.
     n : dict
         System → number of samples; "" is the reference.
     embedder : str
         Its name, and the width of the features.
     caveats : tuple of Caveat
-        What was left out, and reasons to doubt some of the values.
+        Measures that were left out, and reasons to doubt some of the values.
     noise : dict
         System → measure → the half-widths of the 95% intervals of its value and of its distance from the reference.
-        Empty where it was not asked for; measures without it are not marked.
+        Empty unless it was requested. Measures without noise are not marked.
     """
 
     KIND: ClassVar[str] = "baselines"
@@ -64,7 +66,7 @@ class Table(Result):
     def leader(self, name: str) -> tuple[str, ...]:
         """The systems to mark: the closest, if its lead over the next one is larger than the noise of sampling.
 
-        Without known noise: `closest` if none was asked for, otherwise none.
+        Without known noise, all systems of `closest` are marked if noise was not requested, and otherwise none.
         """
         first = self.closest(name)
         if not self.noise:
@@ -79,13 +81,13 @@ class Table(Result):
         return first if others and clear else ()
 
     def closest(self, name: str) -> tuple[str, ...]:
-        """The systems whose value of a measure is closest to that of the reference; several if they are tied."""
+        """The systems whose value of a measure is closest to the value of the reference; several if they are tied."""
         return tuple(system for system, rank in self.ranks(name).items() if rank == 1)
 
     def ranks(self, name: str) -> dict[str, int]:
-        """The rank of each system by the distance of its value from that of the reference.
+        """The rank of each system by the distance of its value from the value of the reference.
 
-        1 is the closest; tied systems share the better rank, and systems without a value have none.
+        1 is the closest. Tied systems share the better rank, and systems without a value have none.
         """
         ideals = {row.name: row.ideal for row in self.rows}
         if name not in ideals:
@@ -157,7 +159,7 @@ class Table(Result):
         ]
 
     def _noise_record(self, system: str, name: str) -> dict[str, float]:
-        """The half-width of the interval of a value. Nothing where no noise was asked for."""
+        """The half-width of the interval of a value; empty if noise was not requested."""
         return {"half_width": self.noise.get(system, {}).get(name, (math.nan, math.nan))[0]} if self.noise else {}
 
 
