@@ -46,9 +46,9 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
     share, one percentage point in copies. Copies that are as frequent as duplicates within the reference are not
     reported.
 
-    What cannot be told apart: texts cut after a number of tokens have no common length in words and are recognised only
-    by ends without punctuation. A model that writes shorter texts by itself looks like one whose texts were cut. The
-    numbers in each caveat let the reader judge.
+    Known limits: texts that were cut after a number of tokens have no common length in words, and are recognised
+    only by ends without punctuation. A model that writes shorter texts by itself looks like one whose texts were
+    cut. The numbers in each caveat let the reader judge.
 
     Parameters
     ----------
@@ -60,17 +60,17 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
     Returns
     -------
     tuple of Caveat
-        Those of the reference first (``system="reference"``), then those of each system; empty if nothing was found.
-        `kind` is, for texts, "length", "truncation", "prompt", "space", "case", "characters", "leftovers" or "empty";
-        for images, "format", "size", "mode", "compression" or "unchecked"; for recordings, "format", "rate", "channels"
-        or "duration"; for features, "norm"; for all, "duplicates", "shared" or "skipped". `values` holds the numbers of
-        the message; names that end in ``reference`` are those of the reference.
+        Caveats about the reference first (``system="reference"``), then about each system; empty if nothing was
+        found. The `kind` for texts is "length", "truncation", "prompt", "space", "case", "characters", "leftovers"
+        or "empty". For images it is "format", "size", "mode", "compression" or "unchecked", for recordings "format",
+        "rate", "channels" or "duration", and for features "norm". All samples can have "duplicates", "shared" or
+        "skipped". `values` holds the numbers of the message; names that end in ``reference`` belong to the reference.
 
     Notes
     -----
-    The time grows linearly with the number of samples: 50,000 texts of 1,000 characters take a few seconds. Each image
-    file is opened once: its header is read, and the whole file only where another file has the same size. Without
-    Pillow only names and copies are checked, and a caveat of the kind "unchecked" says so.
+    The time grows linearly with the number of samples: 50,000 texts of 1,000 characters take a few seconds. Each
+    image file is opened once. Its header is read, and the whole file only if a different file has the same size.
+    Without Pillow only names and copies are checked, and a caveat of the kind "unchecked" reports it.
 
     Examples
     --------

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from mallow.errors import Caveat
 from mallow.samples import Samples
 
-# All chosen. 4 standard errors are far beyond the usual 2, because many things are checked, for many systems, and an
-# alarm that is often false is soon ignored: halves of real texts and images give none (tests/caveats).
+# All chosen. 4 standard errors are far beyond the usual 2: many things are checked, for many systems, and alarms
+# that # are often false are soon ignored. Halves of real texts and images give no alarm (tests/caveats).
 STANDARD_ERRORS = 4.0  # of a difference between two shares
-# Of a quantile, on each side: two intervals that do not overlap are as sure as 4 of a difference.
+# Of a quantile, on each side: two intervals that do not overlap are as certain as 4 standard errors of a difference.
 _STANDARD_ERRORS_EACH = 3.0
 MIN_SHARE_DIFFERENCE = 0.1  # a difference between two shares that matters
 MIN_SHARE_OF_COPIES = 0.01  # copies and leftover markers matter sooner
@@ -57,7 +57,7 @@ def _quantile_bounds(ordered: Numbers, level: float, independent: int) -> tuple[
 
 
 def count_independent(samples: Samples) -> int:
-    """The number of independent samples: several generations for one prompt are alike, and count as one."""
+    """The number of independent samples. Several generations for one prompt are alike, and count as one."""
     groups = samples.unit_names
     return len(samples) if groups is None else len(set(groups))
 
@@ -94,7 +94,7 @@ class SampleKeys:
     repeated : float
         The share of samples whose key occurs more than once.
     show : callable
-        The sample at a place as a string, for messages.
+        The sample at a position as a string, for messages.
     """
 
     keys: Sequence[Hashable]
@@ -121,16 +121,17 @@ def copy_caveats(sets: Sequence[tuple[str, SampleKeys]], noun: str) -> Iterator[
     """
     name, samples = sets[-1]
     yield from _duplicate_caveats(name, samples, noun)
-    # If both distributions are equal, a sample occurs in the reference as often as the reference repeats its own.
+    # If both distributions are equal, the share of samples that occur in the reference is the share of duplicates
+    # within # the reference.
     expected = sets[0][1].repeated
     m = len(samples.keys)
-    shared: list[tuple[list[Hashable], str]] = []  # with systems before it
+    shared: list[tuple[list[Hashable], str]] = []  # with earlier systems
     for index, (other_name, other) in enumerate(sets[:-1]):
         copies = [key for key in samples.keys if key in other.counts]
         n, share = len(other.keys), len(copies) / m
         least = (
             MIN_SHARE_DIFFERENCE if index else MIN_SHARE_OF_COPIES
-        )  # two decoders of one model write some equal texts
+        )  # two decoders of one model write some identical texts
         if share - expected <= max(least, STANDARD_ERRORS * math.sqrt(expected * (1.0 / n + 1.0 / m))):
             continue
         if index:

@@ -1,6 +1,6 @@
-"""What an estimate and its evidence give reason to doubt.
+"""Caveats about an estimate and its evidence.
 
-Samples about which no measure can say anything are refused.
+Samples on which no measure has a meaning are refused.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from mallow.theory import Array, Masses, Partition
 from mallow.theory.smoothing import krichevsky_trofimov
 
 _SAME_DIRECTION = 1e-6  # by which entries of rows of length 1 may differ and still be equal; chosen: float32 rounds
-_ROWS_AT_ONCE = 256  # chosen: rows at once; the first few nearly always show that there is an answer
+_ROWS_AT_ONCE = 256  # chosen: rows at once; the first few nearly always show that rows differ
 _REMEDY = "Pass `measure=Measure(Quantize(reduce=Reduce(normalise=False)))`, which leaves the rows as they are."
-_DIRECTIONS = 2  # how many directions may not hold nearly everything
+_DIRECTIONS = 2  # this many directions must not hold nearly all variance
 _DIRECTION_SHARE = 0.8  # of the variance; measured: at most 0.53 in real text (GloVe) and 0.31 in digits
 _LEAST_WIDTH = 16  # chosen: features as narrow as this may well lie along one or two directions
 _HIDDEN_GAP = 0.1  # chosen: how far lengths alone must be below the score. Halves of real text: lengths above the score
 _MOST_LENGTH_BINS = 10  # on each side of the middle
 _SAMPLES_PER_LENGTH_BIN = 100  # chosen: a fifth of the bins that the score itself has per sample
 _LEAST_LENGTH_RATIO = 0.05  # of the logarithm; chosen: lengths that differ by less are counted as equal
-_SAME_AS_ITSELF = 0.02  # chosen: how far below the self-score a score still is as good as a perfect one
+_SAME_AS_ITSELF = 0.02  # chosen: a score this far below the self-score still counts as perfect
 _ROWS = 1024  # converted to double precision together; chosen: they stay in the cache
 _SIGNIFICANT = 0.01  # chosen: a caveat needs more than the usual 5%
 _EMPTY_BINS = 0.2  # share of bins with samples of one side only; chosen: random halves of real text stay well below
 _BINS_PER_SAMPLE = 0.2  # chosen: twice the published n/10
-# A bin that holds more than both of these is not a matter of chance. Measured, 10 to 100 bins: at most 3.6/bins in real
+# A bin that holds more than both of these is not due to chance. Measured, 10 to 100 bins: at most 3.6/bins in real
 # text (MiniLM, GloVe) and digits, 0.15 in Gaussian noise of width 1,000; 0.5 to 1 where an embedder collapses.
 _LARGEST_BIN = 0.3  # share of each side
 _LARGEST_BIN_RATIO = 5.0  # times 1/bins
@@ -51,7 +51,7 @@ def refuse_without_answer(measure: Measure, sides: Iterable[NDArray[Any]]) -> No
     rows = list(sides)
     total = sum(map(len, rows))
     first = rows[0][0]
-    if any(side.shape[1] != len(first) for side in rows):  # an error of its own
+    if any(side.shape[1] != len(first) for side in rows):  # a separate error
         return
     if all(
         (side[low : low + _ROWS_AT_ONCE] == first).all() for side in rows for low in range(0, len(side), _ROWS_AT_ONCE)
@@ -90,7 +90,7 @@ def _one_direction(sides: list[NDArray[Any]]) -> bool:
         for low in range(0, len(side), _ROWS_AT_ONCE):
             block = side[low : low + _ROWS_AT_ONCE].astype(np.float64)
             largest = np.abs(block).max(axis=1, keepdims=True)
-            if not largest.all():  # a row of zeros has no direction, so that it is not that of the others
+            if not largest.all():  # a row of zeros has no direction, so it differs from the others
                 return False
             block /= largest  # squares must neither overflow nor vanish
             block /= np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
@@ -136,7 +136,7 @@ def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: fl
     Parameters
     ----------
     mauve, self_score : float
-        The score, and that of the reference against itself.
+        The score, and the score of the reference against itself.
     p_value : float
         Of the test that there is no gap.
     limit : float
@@ -176,8 +176,8 @@ def _direction_caveats(reduction: Reduction | None) -> Iterator[Caveat]:
 def _normalisation_caveats(measure: Measure, reference: Samples, model: Samples, mauve: float) -> Iterator[Caveat]:
     """A caveat if rows are scaled to length 1 and that hides a gap.
 
-    MAUVE of any function of the samples is at least MAUVE of the samples (the data-processing inequality). Where the
-    lengths of the rows alone score lower than the directions do, the score misses what the lengths show.
+    MAUVE of any function of the samples is at least MAUVE of the samples (the data-processing inequality). If the
+    lengths of the rows score lower than the directions, the score misses a difference in the lengths.
     """
     if not ignores_lengths(measure):
         return
@@ -308,7 +308,7 @@ def _largest_bin_caveats(partition: Partition) -> list[Caveat]:
 
 
 def evidence_caveats(evidence: Evidence) -> Sequence[Caveat]:
-    """What makes the evidence doubtful."""
+    """Caveats about the evidence."""
     caveats = []
     count = len(set(evidence.reference_units.tolist()) | set(evidence.model_units.tolist()))
     if count < _FEW_UNITS:

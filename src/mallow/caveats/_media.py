@@ -143,7 +143,7 @@ def _count_images(samples: Samples, shared_sizes: set[int], pillow: Any) -> _Fil
         "format": [header.format for header in headers],
         "size": ["{}×{}".format(*header.size) for header in headers if header.size is not None],
         "mode": [header.mode for header in headers if header.mode is not None],
-    }  # of two equal differences, the label that comes last in the alphabet is told
+    }  # of two equal differences, the last label in alphabetical order is reported
     shorter = [min(header.size) for header in headers if header.size is not None]
     quality = [header.quality for header in headers if header.quality is not None]
     return _FileCounts(
@@ -180,12 +180,12 @@ def _read_header(stream: BinaryIO, pillow: Any) -> _ImageHeader | None:
             tables = getattr(image, "quantization", None)
             quality = _jpeg_quality(tables[min(tables)]) if tables else None
             return _ImageHeader(str(image.format), tuple(image.size), str(image.mode), quality)
-    except Exception:  # a decoder may raise anything; whether the image can be used is for the embedder to say
+    except Exception:  # a decoder may raise anything; the embedder reports unusable images
         return None
 
 
 def _jpeg_quality(table: Sequence[int]) -> float:
-    """The approximate quality, 1 to 100, that the usual JPEG library was asked for."""
+    """The approximate quality setting, 1 to 100, of the usual JPEG library."""
     coarseness = sum(table) / len(table) / _LUMA_MEAN
     return 50.0 / coarseness if coarseness > 1.0 else 100.0 - 50.0 * coarseness
 
@@ -200,7 +200,7 @@ def _label_caveats(name: str, counts: _FileCounts, reference: _FileCounts, noun:
         sizes = counts.independent, reference.independent
         differing = [label for label, both in shares.items() if shares_differ(*both, *sizes)]
         if differing:
-            # Of two equal differences, the label that is common in this set.
+            # Of two equal differences, take the label that is common in this set.
             label = max(differing, key=lambda value: (abs(shares[value][0] - shares[value][1]), shares[value][0]))
             phrase = f"{noun} {_PHRASES[kind].format(label)}"
             yield share_caveat(kind, name, phrase, _ADVICE[kind], shares[label], (n, m))

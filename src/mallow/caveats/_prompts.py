@@ -9,11 +9,11 @@ from mallow.embed import UNMATCHED
 from mallow.errors import Caveat
 from mallow.samples import Samples
 
-_MOST = 0.5  # chosen: share of texts that begin with their prompt, from which on they are taken to contain it
+_MOST = 0.5  # chosen: if this share of texts begins with the prompt, all are taken to contain it
 
 
 def prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
-    """What gives reason to doubt the prompts of a system and its reference."""
+    """Caveats about the prompts of a system and its reference."""
     yield from _unmatched_caveats(reference, samples, name)
     if reference.texts is None or samples.texts is None:
         return
@@ -46,7 +46,7 @@ def _empty_caveats(samples: Samples, system: str) -> Iterator[Caveat]:
 
 
 def _one_sided_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
-    """A caveat about prompts of one side where the other has none, unless they are part of the texts."""
+    """A caveat about prompts that only one side has, unless they are part of the texts."""
     has_prompts = [len(set(side.prompts or ())) > 1 for side in (reference, samples)]
     if has_prompts[0] == has_prompts[1] or share_with_prompt(reference if has_prompts[0] else samples) >= _MOST:
         return

@@ -1,4 +1,4 @@
-"""What the samples of a score give reason to doubt, before anything is estimated.
+"""Caveats about the samples of a score, before anything is estimated.
 
 Besides differences that are unrelated to the model (`find_confounds`): few samples or unequal sizes, texts that are too
 short, features that do not tell the samples apart, several samples per prompt, prompts that only one side has, and rows
@@ -30,22 +30,22 @@ _LEAST_SPREAD = 1e-3  # of the length of features; half precision rounds by 5e-4
 _UNEVEN = 0.1  # share of prompts with another number of samples than most; chosen: most files miss a few samples
 _ROWS = 4096  # rows that are converted to double precision together
 _COMPARED = 1000  # rows of each side whose order is looked at; chosen
-_FEWEST_ROWS = 10  # chosen: fewer say nothing about their order
-_ALIKE = 5.0  # standard deviations over all orders; chosen: independent rows are hardly ever so much alike
+_FEWEST_ROWS = 10  # chosen: fewer show nothing about their order
+_ALIKE = 5.0  # standard deviations over all orders; chosen: independent rows are hardly ever this much alike
 _FEW_SAMPLES = 1000  # paper: sec:best-practices
 _SIZE_RATIO = 0.95  # of the smaller to the larger; chosen: bias falls like 1/n, so that a few samples do not matter
 # Where the measure ignores the lengths of rows and that hides a gap, this is why lengths differ, bins are crowded, or
-# the score misses what the evidence shows. That systems have different sizes says more than that each differs from the
-# reference.
+# the score misses what the evidence shows. Different sizes among the systems explain more than a different size than
+# the reference.
 _EXPLAINED_BY = dict.fromkeys(("norm", "one bin", "blind score"), "length normalisation") | {
     "unequal sizes": "system sizes"
 }
 
 
 def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, list[Caveat]]:
-    """What gives reason to doubt the score of each system, as far as the samples show it.
+    """Caveats about the score of each system that the samples show.
 
-    Confounds, what the embedder says about the samples, few samples or unequal sizes, short texts, features that do
+    Confounds, the embedder's own caveats, few samples or unequal sizes, short texts, features that do
     not tell samples apart, several samples per prompt, prompts without a partner, and rows that seem to be pairs.
 
     Parameters
@@ -57,7 +57,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
     Returns
     -------
     dict
-        Name of a system → its caveats; those of the reference (``system="reference"``) are with every system.
+        Name of a system → its caveats. Caveats about the reference (``system="reference"``) are in every entry.
     """
     reference = next(iter(pairs.values()))[0]
     confounds = find_confounds(reference, {name: samples for name, (_, samples) in pairs.items()})
@@ -76,7 +76,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
 
 
 def _size_caveats(reference: Samples, samples: Samples) -> list[Caveat]:
-    """Caveats about sizes; several samples for each of the same number of prompts are told elsewhere."""
+    """Caveats about sizes. Several samples for each of the same prompts have a separate caveat."""
     caveats = size_caveats(len(reference), len(samples))
     same = count_independent(reference) == count_independent(samples)
     return [caveat for caveat in caveats if not (same and caveat.kind == "unequal sizes")]
@@ -113,7 +113,7 @@ def _median_words(texts: tuple[str, ...]) -> float:
 
 def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: list[Caveat]) -> Iterator[Caveat]:
     """Caveats about an embedder that gives different samples the same features, or all samples nearly the same."""
-    if reference.kind == "features":  # without the samples themselves, equal rows are duplicates
+    if reference.kind == "features":  # features without samples: equal rows are duplicates
         return
     merged = False
     for system, side in (("reference", reference), (name, samples)):
@@ -192,7 +192,7 @@ def _generation_caveats(samples: Samples, name: str) -> Iterator[Caveat]:
 
 
 def _row_order_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
-    """A caveat about rows without ids that are like the rows in the same places of the reference."""
+    """A caveat about rows without ids that resemble the rows at the same positions of the reference."""
     if len(reference) != len(samples) or (reference.unit_kind, samples.unit_kind) != (None, None):
         return
     x, y = reference.require_features(), samples.require_features()
@@ -210,7 +210,8 @@ def _row_order_caveats(reference: Samples, samples: Samples, name: str) -> Itera
 
 
 def row_likeness(x: NDArray[Any], y: NDArray[Any]) -> float:
-    """How much more alike rows in the same places are than in a random order, in standard deviations over all orders.
+    """How much more alike rows at the same positions are than in a random order, in standard deviations over all
+    orders.
 
     Copies, which are one unit anyway, are left out; with few other rows it is 0.
 

@@ -34,9 +34,9 @@ _SENTENCE_ENDS = tuple(".!?…。！？．｡؟۔।॥:;")
 _TOKENIZER_MARKER = re.compile(r"<\|\w{1,30}\|>|</?s>|<(?:unk|pad|eos|bos|mask)>|\[(?:PAD|CLS|SEP|UNK|MASK)\]")
 _SPACED_PUNCTUATION = re.compile(r"\w [.,] ")
 _SHORTEST_LIMIT = 20  # words or characters; chosen: many shorter texts share their length with others anyway
-# Chosen: a model may well write no semicolons, so that an ASCII mark must be in so many texts to be missed.
+# Chosen: a model may well write no semicolons, so an ASCII mark must be in this share of texts to count as missing.
 _COMMON = 0.5
-_MISSING_RATIO = 10  # chosen: a character is missing on one side if it is so many times as frequent on the other
+_MISSING_RATIO = 10  # chosen: a character is missing if it is this many times as frequent on the other side
 _CHARACTERS_SHOWN = 6
 _SIDES = ("these texts", "the reference texts")
 _CONTROL_NAMES = {"\n": "line feed", "\r": "carriage return", "\t": "tab"}
@@ -84,7 +84,7 @@ def _is_decomposed(text: str) -> bool:
     return not text.isascii() and not unicodedata.is_normalized("NFC", text)
 
 
-# The plain searches come first: they are much faster than the expressions, and most texts have neither.
+# The plain searches come first. They are much faster than the expressions, and most texts contain neither.
 def _contains_marker(text: str) -> bool:
     return ("<" in text or "[" in text) and _TOKENIZER_MARKER.search(text) is not None
 
@@ -307,7 +307,7 @@ def _kept_prompt_caveats(name: str, samples: Samples, reference: Samples) -> Ite
 
 
 def share_with_prompt(samples: Samples, prompts_of_others: Sequence[str] = ()) -> float:
-    """The share of texts that begin with their own prompt or, where they have none, with one of the other side."""
+    """The share of texts that begin with their own prompt or, if they have none, with one of the other side."""
     texts = [text.strip() for text in samples.require_texts()]
     if samples.prompts is not None:
         pairs = zip(texts, (prompt.strip() for prompt in samples.prompts), strict=True)
