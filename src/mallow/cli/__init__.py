@@ -26,7 +26,7 @@ from mallow.errors import EstimateWarning
 
 __all__ = ["main"]
 
-_NARROWEST = 50  # columns: click wraps help no narrower than this by itself
+_NARROWEST = 50  # columns: click itself wraps help no narrower than this
 
 
 class _SuggestingGroup(click.Group):
@@ -41,7 +41,7 @@ class _SuggestingGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order of use, not of the alphabet
+        return list(self.commands)  # in the order of use, not alphabetical
 
 
 @click.group(
@@ -78,7 +78,7 @@ def main() -> NoReturn:
 
 
 def _run() -> int:
-    """The exit code; whatever ended the command has been told in one line."""
+    """The exit code, after one line about the failure that ended the command."""
     flags: set[str] = set()
     try:
         code = _call(flags)
@@ -89,9 +89,9 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt) as error:
         print_message("mallow: stopped")
         return exit_code_of(error)
-    except (SystemExit, BrokenPipeError) as error:  # `head` has seen enough; click makes the one of the other
+    except (SystemExit, BrokenPipeError) as error:  # the reader of a pipe, such as `head`, has left
         return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
-    except BaseException as error:  # libraries written in other languages raise errors that are no Exceptions
+    except BaseException as error:  # libraries in other languages raise errors that are not Exceptions
         if "debug" in flags:
             print_message("".join(traceback.format_exception(error)).rstrip())
         print_message(f"mallow: {explain_failure(error)}")

@@ -1,4 +1,4 @@
-"""What makes a function a command: common options, printing, and files that are written completely or not at all."""
+"""Turns functions into commands: common options, printing, and files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def result_command(
 ) -> Callable[[Callable[..., Result]], click.Command]:
     """A command whose function returns a result, which is printed, with its caveats at the end on standard error.
 
-    `plot` says what --plot draws; None: there is no such option. `exit_code` is called with the result; None: 0.
+    `plot` describes what --plot draws; without it there is no such option. `exit_code` is called with the result;
+    its default is 0.
     """
 
     def decorate(function: Callable[..., Result]) -> click.Command:
@@ -76,12 +77,12 @@ def result_command(
             with show_progress():
                 result = call_and_hold_warnings(function, *args, **options)
             failure = None
-            try:  # files first: a reader of standard output may leave
+            try:  # files first: the reader of standard output may leave
                 save_pending()
                 if target is not None:
                     curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)
                     save_picture(target, curves or result.plot)  # type: ignore[attr-defined]
-            except InputError as error:  # the result is printed all the same
+            except InputError as error:  # the result is printed anyway
                 failure = error
             print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))
             for line in result.caveat_lines():
@@ -107,7 +108,7 @@ def _written_as(made: click.Command) -> dict[str, str]:
             words |= dict.fromkeys([str(parameter.name), longest.strip("-").replace("-", "_")], longest)
         else:
             words[str(parameter.name)] = str(parameter.name).upper()
-    words.pop("systems", None)  # NAME=PATH…, which no message can say better
+    words.pop("systems", None)  # NAME=PATH… is already clear
     return words | _code_of_options(made)
 
 
@@ -118,7 +119,7 @@ def _code_of_options(made: click.Command) -> dict[str, str]:
 
 
 def _flag(names: list[str], help_text: str, act: Callable[[click.Context], None]) -> click.Option:
-    """A flag that acts by itself, and reaches no command."""
+    """A flag that acts by itself and is not passed to the command."""
 
     def on_flag(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
         if wanted:
@@ -147,7 +148,7 @@ def _result_options(plot: str | None) -> list[click.Option]:
 
 
 def check_output_file(path: str, *suffixes: str) -> Path:
-    """The path of a file to write; refused before the work begins if it could not be written at the end."""
+    """The path of a file to write; refused before the work begins if it cannot be written."""
     if not path:
         raise InputError("the name of the file to write must not be empty. Name a file.")
     file = Path(os.path.expanduser(path))
@@ -170,7 +171,7 @@ def check_picture_file(path: str) -> Path:
 
 
 def out_option(help_text: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """--out FILE, which saves the result of a command after printing it; of a score with other results, the score."""
+    """--out FILE, which saves the result of a command after printing it; if there are several results, the score."""
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
         @click.option("--out", "-o", metavar="FILE", help=help_text)

@@ -22,7 +22,7 @@ _FOUND = "mallow.config"  # the key in click's context
 _PROJECT = "pyproject.toml"
 _LARGEST = 1_000_000  # bytes; chosen: hundreds of times what all options need
 _SIMPLE = (str, int, float)
-# How YAML 1.2 writes what is no text, and with which characters each begins.
+# How YAML 1.2 writes values that are not text, and the characters with which each begins.
 _YAML = {
     "bool": (r"(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
     "null": (r"(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
@@ -75,7 +75,7 @@ def config_option() -> click.Option:
 def report_config() -> None:
     """Report which options came from a file, once the command is known.
 
-    A project that merely lies in the working folder must not start programs, nor say which files are written.
+    A project in the working folder must not start programs or choose which files are written, unless --config names it.
     """
     ctx = click.get_current_context()
     if _FOUND not in ctx.meta:
@@ -98,7 +98,7 @@ def report_config() -> None:
 
 
 def _reason_to_ask(word: str, value: object) -> str | None:
-    """Why an option may not come from a file that nobody named; None if it may."""
+    """Why an option may not come from a file that --config does not name; None if it may."""
     if word in _FILES_AND_PLACES:
         return "says which files are written, or where to connect"
     if word == "embedder-option" and "run_code" in str(value):
@@ -111,7 +111,7 @@ def _reason_to_ask(word: str, value: object) -> str | None:
 
 
 def _has_section(path: str) -> bool:
-    """Whether a project file has a section for mallow. Anything else, such as a pipe, is not read."""
+    """Whether a project file has a section for mallow. A pipe or a device is not read."""
     with suppress(OSError, ValueError):  # an InputError, or bytes that are not UTF-8
         return "[tool.mallow" in _content(path)
     return False
@@ -142,7 +142,7 @@ def _read(path: str) -> Mapping[str, Any]:
         values = tomllib.loads(text) if suffix == ".toml" else _parse_yaml(text)
     except click.UsageError:
         raise
-    except Exception as error:  # yaml has errors of its own
+    except Exception as error:  # yaml has its own errors
         raise click.UsageError(f"--config: {path} is not valid: {' '.join(str(error).split())}") from None
     if isinstance(values, dict) and "tool" in values:
         values = values["tool"].get("mallow", {}) if isinstance(values["tool"], dict) else values["tool"]
@@ -152,7 +152,7 @@ def _read(path: str) -> Mapping[str, Any]:
 
 
 def _parse_yaml(text: str) -> Any:
-    """What YAML holds, by the rules of YAML 1.2: yes, no, on and off are texts. No name stands twice."""
+    """The value of a YAML text by the rules of YAML 1.2: yes, no, on and off are texts. A repeated key is an error."""
     yaml = optional("yaml", extra="config")
     if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
         raise ValueError("aliases (*name) are not read: a few lines of them can stand for any number of values")
@@ -178,7 +178,7 @@ def _parse_yaml(text: str) -> Any:
 
 
 def _defaults(group: click.Group, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What click takes as defaults: command → name of the argument → value."""
+    """The defaults for click: command → name of the argument → value."""
     common = {key: value for key, value in settings.items() if key not in group.commands}
     words = {word for command in group.commands.values() for parameter in command.params for word in _words(parameter)}
     for key in common:
@@ -209,7 +209,7 @@ def _word(key: object) -> str:
 
 
 def _words(parameter: click.Parameter) -> list[str]:
-    """What a parameter is called in a file: its options without dashes, or its name. The first is the longest."""
+    """The names of a parameter in a file: its options without dashes, or its name. The first is the longest."""
     if isinstance(parameter, click.Option):
         return [
             option.lstrip("-") for option in sorted(parameter.opts, key=len, reverse=True) if option.startswith("--")
@@ -231,5 +231,5 @@ def _value(value: Any, parameter: click.Parameter, where: str) -> Any:
             raise click.UsageError(f"{where} must be a text or a number; got {str(part).lower()}.")
     if isinstance(value, dict):
         return [f"{key}={entry}" for key, entry in value.items()]
-    words = [part if is_flag else str(part) for part in parts]  # as on the command line: 2.7 is no whole number
+    words = [part if is_flag else str(part) for part in parts]  # as on the command line: 2.7 is not a whole number
     return words if several else words[0]

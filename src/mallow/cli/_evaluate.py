@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Questions:
-    """What else is asked of a score: training data, a column to match, a column of groups, a passport and its key."""
+    """Additional questions about a score: training data, a column to match, a column of groups, a passport and its
+    key."""
 
     train: str | None
     match_column: str | None
@@ -44,11 +45,12 @@ class Questions:
 
     @property
     def asked(self) -> bool:
-        """Whether anything is."""
+        """Whether there is any."""
         return any((self.train, self.match_column, self.by, self.passport))
 
     def answer(self, run: Run, paths: tuple[str, str], sides: tuple[Samples, Samples]) -> ScoreParts:
-        """The score and the answers. Samples are embedded once, unless the embedder must embed each pair separately."""
+        """The score and the other results. Samples are embedded once, unless the embedder must embed each pair
+        separately."""
         from mallow.cli._results import ScoreParts
         from mallow.evaluate import make_passport, score
         from mallow.explain import memorisation

@@ -80,7 +80,7 @@ def rank_command(
     from mallow.human import check_annotators, rank, rank_all, rank_with_judges, read_votes
 
     renamed = _columns(columns)
-    if annotators:  # fast answers must be there to be seen
+    if annotators:  # fast answers must be kept to be reported
         everything = read_votes(votes, min_seconds=0.0, columns=renamed)
         asked = everything if question is None else everything.of(question)
         return check_annotators(asked, min_seconds=min_seconds)

@@ -1,4 +1,4 @@
-"""The language models that options name: to generate, to score texts, or instead of the human distribution."""
+"""The language models that options name: to generate, to score texts, or to stand in for the human distribution."""
 
 from __future__ import annotations
 

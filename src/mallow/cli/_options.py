@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def allow_working_folder(spec: str) -> None:
     """Allow package.module:object to be in the working folder; if it is there, report this before it runs.
 
-    The folder is the last place that is searched: a file in it cannot stand for an installed package.
+    The folder is searched last, so that no file in it can shadow an installed package.
     """
     try:
         folder = os.getcwd()
@@ -39,7 +39,7 @@ def allow_working_folder(spec: str) -> None:
     module = spec.partition(":")[0].partition(".")[0]
     try:
         module_spec = importlib.util.find_spec(module) if module else None
-    except (ImportError, ValueError):  # the import itself reports what is wrong with the name
+    except (ImportError, ValueError):  # the import itself reports the error in the name
         return
     paths = [] if module_spec is None else [module_spec.origin, *(module_spec.submodule_search_locations or ())]
     files = [Path(path) for path in paths if path is not None and Path(path).parent == Path(folder)]
@@ -61,13 +61,13 @@ def find_measure(
     scale: float | None,
     no_normalise: bool = False,
 ) -> Measure:
-    """The measure that the options describe; None stands for the setting of the measure, and at first for MAUVE*."""
+    """The measure that the options describe; None keeps the setting of `base`, by default MAUVE*."""
     from mallow import evidence
     from mallow.estimate import Quantize, Reduce
 
     base = evidence.find_measure(measure or "mauve-star")
     if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
-        return base  # itself: only the default gives way to the measure of string kernels
+        return base  # unchanged: only the default is replaced by the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
     if bins is not None:
         if not isinstance(chosen, Quantize):
@@ -89,7 +89,7 @@ def find_measure_if_named(*options: Any) -> Measure | None:
 
 
 def set_sample(measure: Measure, sample: int) -> Measure:
-    """The measure, clustering this many rows."""
+    """The measure that clusters this many rows."""
     from mallow.estimate import Quantize
 
     if not isinstance(measure.estimator, Quantize):
@@ -126,7 +126,7 @@ def _find_estimator(name: str) -> Estimator:
 
 @dataclass(frozen=True)
 class EmbedderChoice:
-    """The embedder that the options name; which one it is may depend on the kind of the samples."""
+    """The embedder that the options name; it may depend on the kind of the samples."""
 
     name: str | None
     options: tuple[str, ...]
@@ -148,7 +148,7 @@ class EmbedderChoice:
         return find_embedder(FAST[kind] if self.fast else self.allowed_name(), kind=kind, options=self._fields())
 
     def allowed_name(self) -> str | None:
-        """The name, after the code that it names is allowed to run."""
+        """The name, after its code was allowed to run."""
         from mallow.embed import is_import
 
         if self.name is not None and is_import(self.name):
@@ -184,7 +184,7 @@ Decorator = Callable[[Function], Function]
 def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
     """An option of a command. A default is shown in the help.
 
-    `least` stands for a whole number of at least this size. `python` is as in `Option`.
+    With `least`, the value is a whole number of at least this size. `python` is as in `Option`.
     """
     if least is not None:
         settings["type"] = click.IntRange(min=least)
@@ -192,7 +192,7 @@ def option(*names: str, least: int | None = None, **settings: Any) -> Decorator:
 
 
 def bundle(argument: str, make: Function, *options: Decorator) -> Decorator:
-    """Options that reach the command as one argument: `make`, called with their values in this order."""
+    """Options that the command receives as one argument: the result of `make` for their values in this order."""
 
     def decorate(function: Function) -> Function:
         """Add the options to a command."""
@@ -375,7 +375,7 @@ _RUN_OPTIONS: dict[str, Decorator] = {
 class Run:
     """How samples are read, embedded and measured; None where a command has no such option.
 
-    `measure` is None too where a command has a measure of its own unless one is named.
+    `measure` is also None if no measure is named and the command has its own.
     """
 
     read: SampleReader
@@ -400,7 +400,7 @@ class Run:
 
 
 def run_options(*names: str) -> Decorator:
-    """The options of these names, in this order, which reach the command as one argument: `run`, a `Run`."""
+    """The options of these names, in this order, which the command receives as one argument `run`, a `Run`."""
     fields = [name.partition(" ")[0] for name in names]
 
     def decorate(function: Function) -> Function:

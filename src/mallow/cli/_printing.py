@@ -1,4 +1,4 @@
-"""What a command prints: results on standard output; caveats, warnings and reasons of failures on standard error."""
+"""The output of commands: results on standard output; caveats, warnings and failures on standard error."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _QUIET = "mallow.quiet"  # the key in click's context
 class Option(click.Option):
     """An option of a command, and the code that stands for it in messages of Python.
 
-    `python` maps code to how it is written with this option, where that is not "--name value": an argument `bins=5` is
-    written --bins 5 without being listed.
+    `python` maps code to its form with this option, unless that form is "--name value": an argument `bins=5` becomes
+    --bins 5 without being listed.
     """
 
     def __init__(self, *args: Any, python: Mapping[str, str] | None = None, **settings: Any) -> None:
@@ -86,10 +86,10 @@ def explain_failure(error: BaseException) -> str:
 
 
 def say_as_options(message: str, options: Mapping[str, str]) -> str:
-    """A message about arguments of Python, which stand in backticks, in the words of the command line.
+    """A message about arguments of Python, which stand in backticks, rewritten with the options of the command line.
 
-    `options` maps an argument of Python to how it is written on the command line: its name or, where the command line
-    has no value that looks like that of Python, the name with a value.
+    `options` maps an argument of Python to its form on the command line: the option or, if the value is written
+    differently there, the option with a value.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def _files_of(error: OSError) -> str:
 
 
 def _line_of_user(error: BaseException) -> str | None:
-    """The innermost line that is neither mallow's, nor Python's, nor an installed package's; None if there is none."""
+    """The innermost line of code outside mallow, Python and installed packages; None if there is none."""
     foreign = [Path(__file__).resolve().parents[1], *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib"))]
     foreign += [Path(sys.prefix), Path(sys.base_prefix)]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -157,7 +157,7 @@ def be_quiet(ctx: click.Context) -> None:
 
 @contextmanager
 def show_progress() -> Iterator[None]:
-    """One bar for all that a command does; where standard error is no terminal, lines of what is being done."""
+    """One progress bar for the whole command; if standard error is not a terminal, lines about each step."""
     from mallow.engine import overall
 
     log, lines = logging.getLogger("mallow.progress"), _Lines()
@@ -189,10 +189,10 @@ def show(kind: Literal["caveat", "warning", "note"], text: object) -> None:
 
 
 def call_and_hold_warnings(function: Callable[..., Result], *args: Any, **options: Any) -> Result:
-    """What the function returns. Its warnings are shown when it has ended, except those that are caveats of the result.
+    """Call the function and return its result. Its warnings are shown at the end, except the caveats of the result.
 
-    Public functions raise a Python warning for each caveat of what they return; on the command line the caveats are
-    printed with the result, and nothing should be said twice.
+    Public functions raise a Python warning for each caveat of their result. On the command line the caveats are
+    printed with the result, and nothing should be printed twice.
     """
     caveats: set[str] = set()
     with warnings.catch_warnings(record=True) as held:

@@ -30,7 +30,7 @@ _TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell"
 
 @dataclass(frozen=True)
 class PermutationTest(Result):
-    """What the test of identity said of two samples of these sizes."""
+    """The result of the test of identity for two samples of these sizes."""
 
     KIND: ClassVar[str] = "permutation test"
 
@@ -91,7 +91,7 @@ class PermutationTest(Result):
 
 @dataclass(frozen=True)
 class Confounds(Result):
-    """What `mallow.find_confounds` returned for some systems."""
+    """The result of `mallow.find_confounds` for some systems."""
 
     KIND: ClassVar[str] = "confounds"
 
@@ -133,12 +133,12 @@ class ScoreParts(Result):
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """Those of all parts."""
+        """The caveats of all parts."""
         every = (caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
         return tuple({str(caveat): caveat for caveat in every}.values())
 
     def format(self, form: str = "text", *, width: int | None = None) -> str:
-        """All parts as they are printed alone; in JSON, one object."""
+        """All parts, one after the other; in JSON, one object."""
         if form != "text":
             return super().format(form)
         return "\n\n".join(part.format(form, width=width) for part in self.parts)
@@ -160,7 +160,7 @@ class ScoreParts(Result):
 def junit_xml(check: Check, name: str, *, strict: bool) -> str:
     """The check as a JUnit file with one test.
 
-    A regression is a failure. A check that cannot tell is a skipped test; with `strict` it is a failure too.
+    A regression is a failure. An undecided check is a skipped test, or a failure with `strict`.
     """
     low, high = check.interval
     failed = check.outcome == "regression" or (strict and check.outcome == "cannot tell")
@@ -222,7 +222,7 @@ def find_summary_file() -> Path:
 
 
 def append_summary(file: Path, markdown: str) -> None:
-    """Append to the summary, which may have text of earlier steps; writes everything or nothing."""
+    """Append to the summary, which may have text of earlier steps. Either everything is written or nothing."""
     refuse_special(file)
     before = file.stat().st_size if file.exists() else None
     try:

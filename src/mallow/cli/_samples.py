@@ -48,7 +48,7 @@ class SampleReader:
         return samples
 
     def column(self, path: str, name: str) -> tuple[str, ...]:
-        """Another column of the same samples."""
+        """A different column of the same samples."""
         from mallow.samples import read_column
 
         if _file_of(path) == "-":
@@ -99,7 +99,7 @@ def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
 
 
 def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
-    """The sets with features, and None; or the sets as they are, and an embedder that must embed pairs separately."""
+    """The sets with features, and None; or the unchanged sets, and an embedder that must embed pairs separately."""
     from mallow.embed import JointEmbedder, embed_all
 
     if isinstance(embedder, JointEmbedder):
@@ -127,7 +127,8 @@ def expand_glob(path: str) -> list[str]:
 
 
 def name_systems(systems: Sequence[str]) -> dict[str, str]:
-    """The path of each NAME=PATH, by name. A PATH alone is named after its file, or its folder if files are alike."""
+    """The path of each NAME=PATH, by name. A PATH without a name is named after its file, or after its folder if all
+    files have the same name."""
     pairs: list[tuple[str | None, str]] = []
     for system in systems:
         name, equals, path = system.partition("=")
@@ -153,7 +154,7 @@ def name_systems(systems: Sequence[str]) -> dict[str, str]:
 
 
 def _stem(path: str) -> str:
-    """The name of a file without its suffixes. A number with a point in it is no suffix."""
+    """The name of a file without its suffixes. A number with a point is not a suffix."""
     stem = re.sub(r"(\.[A-Za-z][A-Za-z0-9]*)+$", "", Path(path).name)
     return stem or path
 

@@ -1,4 +1,4 @@
-"""The command `study`, which designs a study with people, and `study plan`, which says how many votes it needs."""
+"""The command `study`, which designs a study with people, and `study plan`, which estimates the votes it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard streams, to which nothing raw from a file goes; and SIGTERM, which stops a command as Ctrl-C does."""
+"""Standard streams, which show control characters as text, and SIGTERM, which stops a command like Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mallow._visible import visible
 from mallow.errors import InputError
 
 _HANDLER = "mallow.nearest"
-# What stands for a character that the terminal's encoding lacks; above all, a number keeps its sign.
+# Replacements for characters that the terminal's encoding lacks. Most of all, a number must keep its sign.
 _NEAREST = {"−": "-", "–": "-", "—": "-", "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "…": "...", "²": "2", "→": "->"}
 _NEAREST |= {"λ": "lambda", "χ": "chi", "’": "'", "‘": "'", "“": '"', "”": '"', "√": "sqrt", "é": "e"}
 
@@ -32,7 +32,7 @@ def print_output(text: str) -> None:
 
 
 def print_message(text: str) -> None:
-    """Print a message to standard error. Where that is closed or full, the work goes on without it."""
+    """Print a message to standard error. If that is closed or full, the work continues without the message."""
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:
             print(visible(text), file=sys.stderr, flush=True)
@@ -50,7 +50,7 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=_HANDLER)
-    while True:  # otherwise the first file that is opened would be what other programs take for standard output
+    while True:  # otherwise the first opened file would get the number of standard output
         descriptor = os.open(os.devnull, os.O_RDWR)
         if descriptor > 2:
             os.close(descriptor)
@@ -67,7 +67,7 @@ def finish_output() -> None:
 
 
 def _lost_output(error: OSError) -> Exception:
-    """What to raise where standard output cannot be written. A pipe that nobody reads is no failure of ours."""
+    """The error if standard output cannot be written. A pipe that nobody reads is not our failure."""
     _discard(sys.stdout)
     if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
         return BrokenPipeError(error.errno, error.strerror)
@@ -94,12 +94,12 @@ def _nearest(error: UnicodeError) -> tuple[str, int]:
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """SIGTERM has come. What cleans up after Ctrl-C cleans up after this."""
+    """SIGTERM was received. Code that cleans up after Ctrl-C also cleans up after it."""
 
 
 @contextmanager
 def stop_on_sigterm() -> Iterator[None]:
-    """Inside the block SIGTERM is an exception: what is embedded is stored, half-written files are removed.
+    """Inside the block SIGTERM raises an exception: finished features are stored and half-written files removed.
 
     Without effect outside of the main thread, where Python takes no signals.
     """
