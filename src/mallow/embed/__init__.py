@@ -1,4 +1,4 @@
-"""Samples become points: language models, light encoders, word vectors, string kernels, image networks and spectra.
+"""Embedders: language models, light encoders, word vectors, string kernels, image networks and spectra.
 
 Every embedder is a value that holds options, not weights. It is called with samples and returns an array (n, d). A
 plain function from a list of samples to such an array is an embedder too. The string kernels embed all texts together

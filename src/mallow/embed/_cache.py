@@ -5,9 +5,9 @@ complete, and never changed afterwards. So several processes can add files at th
 killed leaves at most a hidden file, which is never read. Several files may hold the same key; their rows are equal.
 
 A file begins with a line of JSON (format, type, width and number of rows) and a digest of that line. One record per row
-follows: the key, a digest, the row. The digest of a record covers the first line, the key and the row. So neither a
-value nor its place nor its meaning can change unnoticed, and a reader checks only the rows that it takes. What was
-damaged on the disk is dropped and embedded again.
+follows: the key, a digest, the row. The digest of a record covers the first line, the key and the row. No value can
+change, move or get a different meaning unnoticed, and a reader checks only the rows that it takes. Damaged rows are
+dropped and embedded again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BLOCK = 1 << 22  # bytes that are read at a time; chosen: fast, and small besid
 
 
 class DamageError(Exception):
-    """A file is not as it was written."""
+    """A file was changed or damaged after it was written."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class CacheFile:
     ----------
     path : Path
     rows : int
-        How many it holds.
+        The number of rows in it.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class CacheFile:
         return cls(path, facts["rows"], record, start, header)
 
     def select(self, keys: Container[bytes]) -> dict[bytes, NDArray[Any]]:
-        """The rows of those keys that it holds. A `DamageError` if one of them is not as it was written."""
+        """The rows of these keys, as far as the file holds them. A `DamageError` if one of them is damaged."""
         rows = {}
         for content, records in self._blocks():
             for place, key in enumerate(records["key"].tolist()):
@@ -88,7 +88,7 @@ class CacheFile:
         return rows
 
     def intact(self) -> tuple[list[bytes], Points]:
-        """All rows that are as they were written, with their keys."""
+        """All undamaged rows, with their keys."""
         keys: list[bytes] = []
         parts = [np.empty((0, *self._record["row"].shape), self._record["row"].base)]
         for content, records in self._blocks():
@@ -103,8 +103,8 @@ class CacheFile:
         return _digest(self._seed, key, row) == digest
 
     def _blocks(self) -> Iterator[tuple[memoryview, NDArray[Any]]]:
-        """Some records after the other, as bytes and as an array."""
-        # Read, not mapped: a failing disk is then an error that can be told, and not a signal that ends the process.
+        """Blocks of records one after the other, as bytes and as an array."""
+        # Read, not mapped: a failing disk then raises an error instead of a signal that ends the process.
         count = max(_BLOCK // self._record.itemsize, 1)
         with self.path.open("rb") as stream:
             stream.seek(self._start)
@@ -156,7 +156,7 @@ _STALE = 3600.0  # seconds; chosen: no process takes that long to write a file, 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the cache holds for one embedder.
+    """The entry of one embedder in the cache.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Entry:
     used : float
         Time of the last read or write, in seconds since 1970.
     folder : Path
-        Where its files are.
+        The folder of its files.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Damage:
-    """A file of the cache that is not as it was written, and the reason."""
+    """A damaged file of the cache, and the reason."""
 
     path: Path
     reason: str
@@ -187,14 +187,14 @@ class Damage:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a check of the whole cache found.
+    """The result of a check of the whole cache.
 
     Attributes
     ----------
     files, rows, size : int
         How many files, rows and bytes were checked.
     damaged : tuple of Damage
-        The files that are not as they were written.
+        The damaged files.
     """
 
     files: int
@@ -221,10 +221,10 @@ class Cache:
     folder: Path
 
     def load(self, name: str, keys: Sequence[bytes]) -> dict[bytes, NDArray[Any]]:
-        """The rows of those keys that the cache holds for the embedder of this name, each as it was stored.
+        """The stored rows of these keys for the embedder of this name, as far as the cache holds them.
 
-        Damaged files are removed, and a single warning tells of them; their intact rows stay in the cache. A folder of
-        another user is not used, with a warning: its rows may be anything.
+        Damaged files are removed with one warning for all, and their intact rows stay in the cache. A folder of a
+        different user is not used, since its rows could be false; a warning reports it.
         """
         if (foreign := self._foreign_folder(name)) is not None:
             warnings.warn(
@@ -249,7 +249,7 @@ class Cache:
                 selected = {key: intact[key] for key in wanted & intact.keys()}
             if selected:
                 with suppress(OSError):
-                    os.utime(file)  # pruning removes what was not read for long
+                    os.utime(file)  # pruning removes files that were not read for long
             rows.update(selected)
             wanted.difference_update(rows)
             if not wanted:
@@ -261,8 +261,8 @@ class Cache:
     def store(self, name: str, keys: Sequence[bytes], rows: Points) -> None:
         """Add rows to the cache, all of them or none.
 
-        A cache that cannot be written, such as one on a full disk, is a warning: whoever has the rows can go on. In a
-        folder of another user, of which `load` warns, nothing is written.
+        A cache that cannot be written, for example on a full disk, gives a warning, since the caller has the rows
+        anyway. Nothing is written to a folder of a different user, of which `load` warns.
         """
         if len(keys) == 0 or self._foreign_folder(name) is not None:
             return
@@ -280,7 +280,7 @@ class Cache:
             )
 
     def entries(self) -> list[Entry]:
-        """What the cache holds, one entry per embedder, the largest first."""
+        """The entries of the cache, one per embedder, the largest first."""
         entries = []
         for home in self._homes():
             files = statuses(data_files(home))
@@ -302,7 +302,7 @@ class Cache:
         Parameters
         ----------
         repair : bool
-            Remove damaged files and keep their intact rows, as reading them would.
+            Remove damaged files and keep their intact rows, as `load` does.
         """
         rows = size = files = 0
         damaged: list[Damage] = []
@@ -331,12 +331,12 @@ class Cache:
     def prune(self, *, unused_days: float | None = None, keep_bytes: int | None = None) -> int:
         """Remove features and return the number of bytes removed.
 
-        Files that killed processes left behind, and those of earlier versions, are always removed.
+        Files of killed processes and of earlier versions are always removed.
 
         Parameters
         ----------
         unused_days : float or None
-            Remove what has not been used for this many days.
+            Remove features that have not been used for this many days.
         keep_bytes : int or None
             Then remove the least recently used files until at most this many bytes are left.
         """
@@ -412,7 +412,7 @@ def _rescue(file: Path) -> dict[bytes, NDArray[Any]]:
     except (DamageError, OSError):
         remove(file)
         return {}
-    with suppress(OSError):  # if the disk is full or read-only, the file stays, and is told of again
+    with suppress(OSError):  # if the disk is full or read-only, the file stays and is reported again
         if keys:
             write_cache_file(_new_file(file.parent), keys, rows)
         remove(file)
@@ -441,7 +441,7 @@ def read_name(home: Path) -> str | None:
 
 
 def write_name(home: Path, name: str) -> None:
-    """Make the folder of an embedder say whose it is. A damaged file is replaced."""
+    """Write the name of the embedder into its folder. A damaged file is replaced."""
     if read_name(home) != name:
         with atomic_file(home / ABOUT) as stream:
             stream.write(json.dumps({"name": name}).encode())

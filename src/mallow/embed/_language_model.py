@@ -33,7 +33,7 @@ from mallow.models import (
 )
 
 Pooling = Literal["last", "mean", "cls"]
-"""Which hidden states make the vector of a text."""
+"""Which hidden states are pooled into the vector of a text."""
 
 # The default comes first.
 _POOLINGS: dict[Attention, tuple[Pooling, ...]] = {
@@ -42,7 +42,7 @@ _POOLINGS: dict[Attention, tuple[Pooling, ...]] = {
     "encoder": ("mean",),
 }
 _CPU_BUDGET = 2048  # padded tokens; chosen: more is no faster on a CPU, because the activations no longer fit its cache
-_CPU_OVERHEAD = 32  # tokens; chosen: what the calls of one more batch cost on a CPU
+_CPU_OVERHEAD = 32  # tokens; chosen: the cost of one more batch on a CPU
 _ACCELERATOR_OVERHEAD = 64 * _CPU_OVERHEAD  # chosen: in the same time an accelerator computes far more tokens
 _FREE_SHARE = 0.5  # of the free memory of an accelerator; chosen: the estimate is rough, and a batch can be halved
 # The same function, in one fused kernel instead of eight passes over memory.
@@ -61,7 +61,7 @@ class LanguageModel:
     Parameters
     ----------
     model : str
-        Name on the hub; or a local folder as `save_pretrained` writes it; or a file that ends in .gguf, whose weights
+        Name on the hub, a local folder as `save_pretrained` writes it, or a file that ends in .gguf, whose weights
         transformers converts to `dtype` (needs the extra `gguf`).
     revision : str or None
         Branch, tag or commit on the hub; None is the newest that is known. The commit that it resolves to is part of
@@ -74,20 +74,20 @@ class LanguageModel:
     max_length : int
         Longer texts are truncated to this many tokens, or to the longest input of the model if that is shorter.
     dtype : "float32", "float16", "bfloat16" or None
-        None is float32 on a CPU; bfloat16 on CUDA, or float16 if the card has no bfloat16; float16 on MPS.
+        None is float32 on a CPU, bfloat16 on CUDA (float16 if the card has no bfloat16) and float16 on MPS.
     device : str or None
         A device name of torch: "cpu", "cuda", "cuda:1", "mps". None takes CUDA if available, then MPS, then the CPU.
     token_budget : int or None
         Tokens in one batch, padding included. None is 2,048 on a CPU and depends on the free memory elsewhere. A batch
         that does not fit is halved. It does not change the features and is not part of the name.
     layer : int or None
-        The hidden layer: 0 for the embeddings of the input, 1 for the output of the first layer, and so on; negative
-        numbers count from the end. None, as published: the last one, after the final norm. Middle layers often say more
-        about topics, and the last ones about the next word.
+        The hidden layer: 0 for the embeddings of the input, 1 for the output of the first layer, and so on. Negative
+        numbers count from the end. None is the last one after the final norm, as published. Middle layers often
+        represent topics better, and the last layers the next word.
 
     Notes
     -----
-    Special tokens are those that the model's tokenizer adds by default: none for GPT-2, ``<bos>`` for Llama and Gemma,
+    The model's tokenizer adds its default special tokens: none for GPT-2, ``<bos>`` for Llama and Gemma,
     ``[CLS]`` and ``[SEP]`` for BERT; for a GGUF file also the ``<bos>`` that its metadata asks for. A text without any
     token (an empty one, for GPT-2) is replaced by the token that begins a text, or else by the one that ends it.
 
@@ -246,7 +246,7 @@ def _release_function(torch: Any, device: str) -> Callable[[], object] | None:
 
 
 def is_causal(torch: Any, model: Any) -> bool:
-    """Whether the state of a token is the same whatever follows it, found out by trying.
+    """Whether the state of a token does not depend on later tokens, found out by trying.
 
     If so, texts padded on the right need no mask, and attention takes its fastest path. A model that claims to be
     causal and is not (XLNet) gets masks.
@@ -259,8 +259,9 @@ def is_causal(torch: Any, model: Any) -> bool:
 def find_last_mlp(torch: Any, model: Any) -> Any:
     """The MLP of the last layer, if it can be run for only one token per text, which saves 2/3 of that layer.
 
-    Its output for one token is added to the states of all tokens. That is right at this token, and the others are not
-    used. Layers differ between models, so this is tried; None if there is no such part or the result differs.
+    Its output for one token is added to the states of all tokens. This is correct for this token, and the other
+    tokens are not used. Layers differ between models, so this is tried; None if there is no such part or the result
+    differs.
     """
     stacks = [part for part in model.children() if isinstance(part, torch.nn.ModuleList) and len(part) > 0]
     mlp = getattr(stacks[-1][-1], "mlp", None) if stacks else None

@@ -34,9 +34,9 @@ class MelStatistics(StreamsFeatures):
     is taken. The 4 × `bands` features are, for each band, the mean and the standard deviation over all windows, and the
     mean and the standard deviation of the absolute change from one window to the next.
 
-    They see loudness, timbre, pitch range, noise, bandwidth and how fast the sound changes; not what is said, and not
-    the order of longer passages: a melody and its reverse are nearly the same. For those use a network of your own
-    (docs/how-to/embedder.md). Nothing but numpy and scipy is needed; .flac files need soundfile (the extra `audio`).
+    They represent loudness, timbre, pitch range, noise, bandwidth and the speed of changes. They miss spoken words
+    and the order of longer passages: a melody and its reverse are nearly the same. For these use a network of your
+    own (docs/how-to/embedder.md). Only numpy and scipy are needed; .flac files need soundfile (the extra `audio`).
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _checked_values(item: tuple[Any, Any], place: int) -> Recording:
 
 
 def mono(recording: Recording, rate: int) -> NDArray[np.float64]:
-    """One channel at another rate, by a polyphase filter that lets nothing above half of the lower rate pass."""
+    """One channel at a different rate, by a polyphase filter that removes everything above half of the lower rate."""
     from scipy.signal import resample_poly
 
     values, stored_rate = recording
@@ -133,7 +133,8 @@ def mono(recording: Recording, rate: int) -> NDArray[np.float64]:
 
 
 def power_spectra(values: NDArray[np.float64], length: int, hop: int, *, centred: bool) -> NDArray[np.float64]:
-    """Power spectra (windows, length // 2 + 1) of Hann windows; `centred`: they begin half a window before the sound.
+    """Power spectra (windows, length // 2 + 1) of Hann windows; with `centred` they begin half a window before the
+    sound.
 
     A sound that is shorter than a window is filled up with silence.
     """

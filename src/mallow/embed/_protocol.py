@@ -1,4 +1,4 @@
-"""What an embedder is, and what all embedders share."""
+"""The protocol of embedders, and the code that they share."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Rows = tuple[NDArray[np.int64], Points]
 class Embedder(Protocol):
     """Turns samples into features: any callable with a name.
 
-    The name goes into the signature of every score and into the key of the cache, so it must include everything that
-    the features depend on: weights with their revision, pooling, length, precision. A plain function has no such name.
-    It works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns what it finds doubtful
-    about these samples as a tuple of `Caveat`. One that is faster than a cache has an attribute ``cached = False``;
-    one whose features are for evidence only, without a published score, has ``published = False``.
+    The name is part of the signature of every score and of the key of the cache. It must include everything that the
+    features depend on: weights with their revision, pooling, length, precision. A plain function has no such name.
+    It works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns a tuple of `Caveat`
+    about these samples. The attribute ``cached = False`` marks an embedder that is faster than a cache, and
+    ``published = False`` one whose features are for evidence only, without a published score.
     """
 
     @property
@@ -46,7 +46,7 @@ class StreamingEmbedder(Embedder, Protocol):
 
     @property
     def kind(self) -> Literal["text", "image", "audio"]:
-        """What it embeds."""
+        """The kind of samples that it embeds."""
         ...
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
@@ -73,7 +73,7 @@ AnyEmbedder = Embedder | JointEmbedder | Callable[[Any], Any]
 
 
 class StreamsFeatures:
-    """Calls of an embedder are answered by its `stream`."""
+    """Lets an embedder be called, by way of its `stream`."""
 
     if TYPE_CHECKING:  # each embedder has its own
 
@@ -93,7 +93,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def in_parts(rows: Iterable[Points], size: int) -> Iterator[Rows]:
-    """Single rows as the parts that `stream` yields: places and features of this many samples each."""
+    """Single rows grouped into the parts that `stream` yields: places and features of this many samples each."""
     part: list[Points] = []
     start = 0
     for row in rows:

@@ -120,7 +120,7 @@ class SentenceModel(StreamsFeatures):
 
 
 def _leading_parts(model: Any, texts: list[str]) -> list[str]:
-    """The texts, very long ones cut to the part that the model uses, if its tokenizer can tell."""
+    """The texts, very long ones cut to the part that the model uses, if its tokenizer reports it."""
     inner = getattr(model.tokenizer, "backend_tokenizer", None)
     length = model.max_seq_length
     if inner is None or length is None:

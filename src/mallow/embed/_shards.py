@@ -1,8 +1,8 @@
-"""Many files of texts or images become files of features, on this machine or a cluster. A rerun resumes the work.
+"""Embeds many files of texts or images into files of features, here or on a cluster. A rerun resumes the work.
 
-A task is an input shard. Its samples are embedded a part at a time, and each part becomes an output shard, which its
-worker writes itself, completely or not at all. A worker that dies loses the part that it was at: the task starts again
-elsewhere, and skips the parts that exist. So does the same call after an interruption.
+A task is an input shard. Its samples are embedded a part at a time, and each part becomes an output shard, which the
+worker writes completely or not at all. A worker that dies loses only its current part: the task starts again
+elsewhere and skips the parts that exist. The same call after an interruption does so too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from mallow.samples import (
 )
 
 _LOG = logging.getLogger("mallow")
-_ROWS = 2048  # chosen: a worker that dies loses some seconds of a GPU, or a minute of a processor
+_ROWS = 2048  # chosen: a worker that dies loses a few seconds on a GPU, or a minute on a processor
 _TASKS = 16  # on a cluster, fewer shards than this are each shared by several workers
 
 
@@ -65,8 +65,8 @@ def embed_shards(
     """The features of many files of texts or images, which stay on the disk: pass them to `mallow.score`.
 
     Every output shard is a .npz file of at most `rows` samples, with ids, prompts and provenance: the embedder, the
-    input shard, the first sample, and digests of samples and features. Call it again after an interruption: what exists
-    is not embedded again.
+    input shard, the first sample, and digests of samples and features. Call it again after an interruption: existing
+    parts are not embedded again.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ def embed_shards(
         As in `mallow.score`. Each worker loads it once. It must embed each sample by itself, which string kernels do
         not.
     engine : None, "ray", "ray://…" or an engine
-        None: one shard after another, on all processors of this machine. On a cluster each worker embeds shards of its
-        own, with the processors and GPUs that ``mallow.Ray(cpus=…, gpus=…)`` gives it.
+        None: one shard after another, on all processors of this machine. On a cluster each worker embeds different
+        shards, with the processors and GPUs that ``mallow.Ray(cpus=…, gpus=…)`` gives it.
     rows : int
-        Samples per output shard, which are also what a worker that dies loses. Samples of similar length go through the
-        model together, among these.
+        Samples per output shard. A worker that dies loses at most this many. Among them, samples of similar length
+        go through the model together.
     field
         The field or column that holds the texts, as in `mallow.read`.
     skip_bad
@@ -111,7 +111,7 @@ def embed_shards(
     whole("rows", rows, least=1)
     path = os.fspath(source)
     names = _find_inputs(path)
-    single_embedder(embedder, kind_of(names[0]))  # what is wrong with it is said before the work begins
+    single_embedder(embedder, kind_of(names[0]))  # its errors come before the work begins
     target = make_shard_folder(os.fspath(folder))
     with open_engine(engine) as opened:
         local = isinstance(opened, Threads)
@@ -145,7 +145,8 @@ def _find_inputs(source: str) -> tuple[str, ...]:
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """The beginnings of the names of output shards: what tells the inputs apart, without suffix."""
+    """The beginnings of the names of output shards: the parts in which the names of the inputs differ, without
+    suffix."""
     paths = [(name.partition("://")[2] if is_url(name) else name).rstrip("/") for name in names]
     above = os.path.commonpath([os.path.dirname(path) for path in paths])
     relative = [os.path.relpath(path, above or ".") for path in paths]
@@ -164,7 +165,7 @@ def _split(names: Sequence[str], labels: Sequence[str], stripes: int) -> list[Sh
 
 
 def _run(engine: Engine, function: Any, tasks: Sequence[ShardTask], *, local: bool) -> list[Outcome]:
-    """The outcomes of all tasks. On this machine tasks follow one another, since an embedder has threads of its own."""
+    """The outcomes of all tasks. On this machine tasks follow one another, since an embedder uses all processors."""
     store: dict[str, Any] = {}
     outcomes: list[Outcome] = []
     with bar("embedding", len(tasks)) as show, keep_model(store):
@@ -193,7 +194,7 @@ _THREAD = threading.local()  # of a worker of an engine: its model stays in memo
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What is to be done with every shard; small, since each worker gets it."""
+    """The common settings of all tasks; small, since each worker gets them."""
 
     folder: str
     embedder: AnyEmbedder | str | None
@@ -204,7 +205,7 @@ class Work:
     home: str | None  # of relative paths, on a worker of an engine, which may run elsewhere; None: here
 
     def locate(self, path: str) -> str:
-        """Where a path or URL of the caller is."""
+        """The location of a path or URL of the caller."""
         return path if self.home is None or is_url(path) else os.path.join(self.home, path)
 
 
@@ -219,13 +220,13 @@ class ShardTask:
 
     @property
     def record(self) -> str:
-        """The name of the file that says that the task is done; readers of shards ignore it."""
+        """The name of the file that marks the task as done; readers of shards ignore it."""
         return f"_{self.label}.{self.stripe}-of-{self.stripes}.json"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task."""
+    """The outcome of a task."""
 
     names: tuple[str, ...] = ()  # of output shards, all of them
     written: int = 0  # of these, by this run
@@ -250,7 +251,7 @@ def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedde
 
 
 def embed_shard(work: Work, task: ShardTask) -> Outcome:
-    """Embed the parts of a shard that are not there yet. What is wrong with the shard is returned, not raised."""
+    """Embed the missing parts of a shard. Errors of the shard are returned, not raised."""
     if work.home is None:
         return _embed_parts(work, task)
     if not hasattr(_THREAD, "model"):
@@ -294,7 +295,7 @@ def _embed_parts(work: Work, task: ShardTask) -> Outcome:
 
 
 def _names_of_finished(record: str, expected: dict[str, object]) -> tuple[str, ...]:
-    """The output shards of a task, if a record says that this very task is done."""
+    """The output shards of a task, if a record shows that exactly this task is done."""
     values = read_record(record) or {}
     names = values.get("names")
     if not isinstance(names, list) or any(values.get(key) != value for key, value in expected.items()):
@@ -312,7 +313,7 @@ def _numbered_parts(work: Work, task: ShardTask) -> Iterator[tuple[int, Samples]
 
 
 def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, source: str) -> int:
-    """Write the features of a part, unless they are there: 1 if they were written."""
+    """Write the features of a part, unless they exist: 1 if they were written."""
     total = hashlib.sha256()
     for item in part.items:
         total.update(sample_key(item))
@@ -339,12 +340,12 @@ def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, sou
 
 
 def _replace_provenance(samples: Samples, provenance: dict[str, object]) -> Samples:
-    """The features, ids and prompts with another provenance."""
+    """The features, ids and prompts with a different provenance."""
     return samples.bare().with_features(samples.require_features(), provenance=provenance)
 
 
 def _stamp(source: str) -> list[object]:
-    """Size and time of an input shard; of a folder of images, those of all files."""
+    """Size and time of an input shard, or of all files in a folder of images."""
     path = Path(source)
     if not is_url(source) and path.is_dir():
         statuses = [file.stat() for file in sorted(path.rglob("*")) if file.is_file()]

@@ -1,12 +1,12 @@
-"""What the string kernels share: texts become token sequences, similarities become distances and points.
+"""The common part of the string kernels: from texts to token sequences, from similarities to distances and points.
 
 A kernel compares pairs of texts (paper: sec:string-kernel), so the features of one text depend on the other texts: a
 kernel is not an `Embedder`. It offers three views of the texts of *both* samples: similarities (`gram`), the matrix of
 distances that `Neighbors.from_distances` and `KernelDensity.from_distances` take, and `points`, features whose
-Euclidean distances are those of the kernel, for any other estimator. Time and memory grow with the square of the number
-of texts: each matrix takes 32 MB for 2,000 texts and 3.2 GB for 20,000.
+Euclidean distances equal the distances of the kernel, for any other estimator. Time and memory grow with the square
+of the number of texts: each matrix takes 32 MB for 2,000 texts and 3.2 GB for 20,000.
 
-Known failure: the paper finds that these kernels see the trends of model size, decoding and length "only weakly and
+Known failure: the paper finds that these kernels show the trends of model size, decoding and length "only weakly and
 unreliably" (table:non-deep). They are baselines to beat, not a substitute for learned features.
 """
 
@@ -62,7 +62,7 @@ class StringKernel:
         return similarities
 
     def distances(self, reference: Sequence[str], model: Sequence[str]) -> Matrix:
-        """The distances √(κ(x, x) + κ(y, y) − 2κ(x, y)) between all texts (n + m, n + m), those of the reference first.
+        """The distances √(κ(x, x) + κ(y, y) − 2κ(x, y)) between all texts (n + m, n + m), the reference first.
 
         Warns if many texts are too short, as `caveats` says.
         """
@@ -94,10 +94,10 @@ class StringKernel:
 
 
 class Sequences(NamedTuple):
-    """The distinct token sequences of some texts, one after the other, and which of them each text is."""
+    """The distinct token sequences of some texts, one after the other, and the sequence of each text."""
 
     tokens: NDArray[np.int32]  # all sequences, joined
-    starts: NDArray[np.int64]  # where each sequence starts, and the end of the last
+    starts: NDArray[np.int64]  # the start of each sequence, and the end of the last
     group: NDArray[np.int64]  # (texts,)
     vocabulary: int
 
@@ -119,7 +119,7 @@ def check_options(n: int, tokenize: object, max_length: int | None) -> None:
 
 
 def tokenizer_label(tokenize: object) -> str:
-    """The name of a tokenizer in the name of a kernel: its own `name`, or else where it is imported from."""
+    """The name of a tokenizer in the name of a kernel: its own `name`, or else its import path."""
     name = getattr(tokenize, "name", None)
     if isinstance(name, str):
         return name
@@ -190,13 +190,13 @@ def _to_distances(gram: Matrix) -> Matrix:
 def _to_points(gram: Matrix) -> Matrix:
     from scipy.linalg import eigh
 
-    # Equal texts only once, so that they get exactly equal rows.
+    # Equal texts are embedded once, so that they get exactly equal rows.
     same = _to_distances(gram.copy()) == 0
     distinct, group = np.unique(same.argmax(axis=1), return_inverse=True)
     with single_threaded_blas():
         # "evd" takes a fifth of the time of the default on 2,000 real texts, whose eigenvalues lie close together.
         values, vectors = eigh(gram[np.ix_(distinct, distinct)], overwrite_a=True, check_finite=False, driver="evd")
-    kept = values > np.finfo(np.float64).eps * values[-1]  # below is the rounding of an entry
+    kept = values > np.finfo(np.float64).eps * values[-1]  # smaller values are rounding errors
     kept[-1] = True  # if no text has features: one axis of zeros
     rows = vectors[:, kept][:, ::-1] * np.sqrt(np.maximum(values[kept][::-1], 0.0))
     return rows[group]  # type: ignore[no-any-return]
@@ -206,9 +206,9 @@ def _to_points(gram: Matrix) -> Matrix:
 class NGramKernel(StringKernel):
     """Jaccard similarity of the *sets* of token N-grams of two texts: |A ∩ B| / |A ∪ B| (paper: sec:string-kernel (a)).
 
-    A text of fewer than N tokens has no N-gram. Two such texts have similarity 1, and such a text has similarity 0 with
-    all others, which keeps the kernel positive definite: "nothing" counts as an N-gram of its own. There is a caveat if
-    many texts are that short. How often an N-gram occurs, and where, does not matter.
+    A text of fewer than N tokens has no N-gram. Two such texts have similarity 1, and such a text has similarity 0
+    with all others. "Nothing" counts as a separate N-gram, which keeps the kernel positive definite. There is a
+    caveat if many texts are that short. How often an N-gram occurs, and where, does not matter.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Texts without a model: how often short runs of letters occur in them, the style rather than the subject."""
+"""An embedder of texts without a model: the frequencies of short runs of letters, which show style more than
+subject."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from mallow.embed._protocol import checked_texts
 _RECIPE = 1  # changes whenever the features of any text do
 _SHORTEST, _LONGEST = 2, 4  # characters of a run: letters, and the space before or after a word
 _CHUNK = 1 << 17  # characters that are counted at once; chosen: the arrays stay in the processor's cache
-_SPACE, _NOTHING = 32, 0x110000  # what stands for the end of a word, and for a character that does not count
+_SPACE, _NOTHING = 32, 0x110000  # codes for the end of a word, and for a character that does not count
 
 Codes = NDArray[np.uint32]
 Rows = NDArray[np.int64]
@@ -25,14 +26,15 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Style:
-    """Features of texts: how often each run of two to four letters occurs, so that no model is needed.
+    """Features of texts without a model: how often each run of two to four letters occurs.
 
-    A text is set in lower case, and only letters and the ends of words remain: digits, punctuation, quotation marks,
-    line breaks and repeated spaces, which files and encodings change, do not count. Every run of two to four characters
-    inside a word, its ends included, is hashed to one of `width` columns with a sign. The features are the signed
-    square roots of these counts, scaled to length 1. A text without letters has a row of zeros.
+    A text is set in lower case, and only letters and the ends of words are kept. Digits, punctuation, quotation
+    marks, line breaks and repeated spaces do not count, since files and encodings change them. Every run of two to
+    four characters in a word, including its ends, is hashed to one of `width` columns with a sign. The features are
+    the signed square roots of these counts, scaled to length 1. A text without letters has a row of zeros.
 
-    They see spelling, word endings, function words and frequent words; hardly the subject, and not the order of words.
+    They reflect spelling, word endings, function words and frequent words, hardly the subject, and not the order of
+    words.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def _normalised(text: str) -> str:
 
 
 def _chunks(texts: list[str]) -> Iterator[slice]:
-    """Neighbouring texts that are counted together, for speed: the features of a text do not depend on the others."""
+    """Texts in groups that are counted together, for speed. The features of a text do not depend on the others."""
     start = size = 0
     for place, text in enumerate(texts):
         if size and size + len(text) > _CHUNK:
@@ -108,7 +110,7 @@ def _count_runs(texts: list[str], width: int) -> NDArray[np.int64]:
 
 
 def _words(texts: list[str]) -> tuple[Codes, Rows]:
-    """The words of all texts, one space before each and one at the end, and the text that each character is of."""
+    """The words of all texts, with one space before each and one at the end, and the text of each character."""
     codes = np.frombuffer("".join(f" {text}" for text in texts).encode("utf-32-le") + b" \0\0\0", np.uint32)
     rows = np.repeat(np.arange(len(texts)), [len(text) + 1 for text in texts])
     letters, rows = _letters(codes), np.append(rows, len(texts) - 1)
@@ -135,11 +137,11 @@ def _letter(code: int) -> int:
     category = unicodedata.category(chr(code))
     if category[0] in "LM":  # letters, and the marks that belong to one
         return code
-    return _NOTHING if category == "Cf" else _SPACE  # soft hyphens and marks of direction are not seen
+    return _NOTHING if category == "Cf" else _SPACE  # soft hyphens and direction marks are ignored
 
 
 def _hashed(runs: Codes, width: int) -> NDArray[np.int64]:
-    """A column for each run: the last step of MurmurHash3, which leaves no trace of the letters' order in the code."""
+    """A column for each run: the last step of MurmurHash3, so that similar codes of letters get unrelated columns."""
     mixed = (runs ^ (runs >> 16)) * np.uint32(0x85EBCA6B)
     mixed = (mixed ^ (mixed >> 13)) * np.uint32(0xC2B2AE35)
     return ((mixed ^ (mixed >> 16)).astype(np.uint64) * np.uint64(width) >> np.uint64(32)).astype(np.int64)

@@ -27,19 +27,19 @@ _NEGLIGIBLE = (
 class SubsequenceKernel(StringKernel):
     """Similarity by common subsequences of N tokens, gaps allowed but discounted (paper: sec:string-kernel (b)).
 
-    The feature of a sequence z of N tokens is φ(x)[z] = Σ decay^len(i) over all places i with x[i] = z, where len(i) =
-    i_N − i_1 + 1 is the length of the stretch of text they span; κ(x, x′) = ⟨φ(x), φ(x′)⟩ (Lodhi et al. 2002). The
-    features are never listed: in one pass over the M pairs of equal tokens of two texts, with Fenwick trees for the
-    sums, κ takes O(N M log|x|) steps as in Rousu and Shawe-Taylor (2005), and memory of O(N |x|). Decays are relative
-    to the current place, so that long texts do not underflow; absolute errors are those of rounding, 1e-15 times the
-    norms.
+    The feature of a sequence z of N tokens is φ(x)[z] = Σ decay^len(i) over all places i with x[i] = z, where len(i)
+    = i_N − i_1 + 1 is the length of the stretch of text they span, and κ(x, x′) = ⟨φ(x), φ(x′)⟩ (Lodhi et al. 2002).
+    The features are never listed: in one pass over the M pairs of equal tokens of two texts, with Fenwick trees for
+    the sums, κ takes O(N M log|x|) steps as in Rousu and Shawe-Taylor (2005), and memory of O(N |x|). Decays are
+    relative to the current place, so that long texts do not underflow. Absolute errors come from rounding only:
+    1e-15 times the norms.
 
     A text of fewer than N tokens has no feature, φ = 0. If normalised, two such texts have similarity 1 and such a text
-    has similarity 0 with all others, as if "nothing" were a feature; if not, all its similarities are 0.
+    has similarity 0 with all others, as if "nothing" were a feature; otherwise all its similarities are 0.
 
-    It needs numba (the extra `kernels`), which compiles it at the first call, in about a second. The
-    compiled code is kept beside this file or in the user's numba cache; where neither can be written, it is compiled
-    once per process. All cores are used, and the result is exactly the same on any number of them.
+    It needs numba (the extra `kernels`), which compiles it at the first call, in about a second. The compiled code
+    is kept beside this file or in the user's numba cache. If neither can be written, it is compiled once per
+    process. All cores are used, and the result is exactly the same on any number of them.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _fill_products(
                 base = i - 1
             j = last[tokens[starts[other] + i]]
             down, up = powers[i - 1 - base], 1.0 / powers[i - base]
-            while j > 0:  # backwards, so that what is added at a place is not seen by earlier places
+            while j > 0:  # backwards, so that additions at a place do not reach earlier places
                 level[1:] = 0.0
                 k = j - 1
                 while k > 0:

@@ -1,4 +1,4 @@
-"""Images without a model: their spectrum, their colours, and the differences between neighbouring pixels."""
+"""An embedder of images without a model: spectrum, colours, and differences between neighbouring pixels."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ _PIXELS = Preprocess(size=None, layout="hwc")
 
 @dataclass(frozen=True)
 class Texture(StreamsFeatures):
-    """Features of images that no model is needed for: 78 statistics of the pixels of the central 256 × 256.
+    """Features of images without a model: 78 statistics of the central 256 × 256 pixels.
 
-    They are the logarithmic power in 17 rings of the spectrum of the luma; histograms of each colour channel, of the
-    differences between neighbours and of the local residual (a pixel minus the mean of its four neighbours). The sizes
-    of these, and how they agree between channels and neighbours. They see noise, blur, compression, colours and the
-    traces of upsampling, not what an image shows. Images are not resized.
+    They are the logarithmic power in 17 rings of the spectrum of the luma, and histograms of each colour channel, of
+    the differences between neighbours and of the local residual (a pixel minus the mean of its four neighbours).
+    Others are the sizes of these differences and residuals, and their correlations between channels and neighbours.
+    They react to noise, blur, compression, colours and the traces of upsampling, not to what an image shows. Images
+    are not resized.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def _root_shares(bins: NDArray[np.int64], count: int) -> Values:
 
 
 def _correlations(values: Values) -> Values:
-    """Those of the three pairs of columns."""
+    """The correlations of the three pairs of columns."""
     return np.array([_correlation(values[:, i], values[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))])
 
 

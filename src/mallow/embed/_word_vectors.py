@@ -1,4 +1,4 @@
-"""Texts become averages of word vectors: GloVe, word2vec and files in the same formats."""
+"""Embeds texts by averages of word vectors: GloVe, word2vec and files in the same formats."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _STANFORD = re.compile(
 )
 
 
-# Both tokenizers stay in this module: the name of every WordVectors embedder holds the path they are imported from.
+# Both tokenizers must stay in this module, since the name of every WordVectors embedder contains their import path.
 def stanford_words(text: str) -> list[str]:
     """Lower-case words and punctuation marks of a text, split like the text on which GloVe 6B was trained.
 
-    Close to the Stanford tokeniser: clitics are separate (do n't, it 's); numbers, hyphenated words and initials stay
-    in one piece; every other mark is a word of its own. It has no list of abbreviations: mr. is two words.
+    This is close to the Stanford tokeniser. Clitics are separate (do n't, it 's). Numbers, hyphenated words and
+    initials stay in one piece. Every other mark is a separate word. It has no list of abbreviations: mr. is two words.
 
     Examples
     --------
@@ -83,9 +83,9 @@ class WordVectors:
     ----------
     path : path
         A text file with one word and its numbers per line (GloVe; also .gz), with or without a first line
-        ``count dimension`` (word2vec, fastText .vec). A binary word2vec file; or a folder with one .npy file (words,
-        dimension) and one .parquet file whose first column lists the words. Only the words that occur in the texts are
-        kept in memory. If a word occurs twice, its first vector is used.
+        ``count dimension`` (word2vec, fastText .vec). Or a binary word2vec file, or a folder with one .npy file
+        (words, dimension) and one .parquet file whose first column lists the words. Only the words that occur in the
+        texts are kept in memory. If a word occurs twice, its first vector is used.
     tokenize : function
         From a text to its list of words. It must convert to lower case if the vectors are for lower-case words, as in
         GloVe 6B; `stanford_words` does. Its name is part of the name of the embedder, so different functions need
@@ -159,7 +159,7 @@ class WordVectors:
 
     @cached_property
     def _has_vector(self) -> dict[str, bool]:
-        """Whether the file has a vector for each of the words looked up so far: `caveats` need not read it again."""
+        """Whether the file has a vector for each word looked up so far, so that `caveats` need not read it again."""
         return {}
 
     def _count(self, samples: Sequence[str]) -> _Counts:
@@ -249,7 +249,7 @@ def _in_file_order(rows: NDArray[np.int64], times: NDArray[np.int64]) -> tuple[N
 
 
 def read_vectors(path: Path, wanted: Container[bytes]) -> Vectors:
-    """Those of the wanted words that the file or folder has, with their vectors. Only these are kept in memory."""
+    """The wanted words that the file or folder has, with their vectors. Only these are kept in memory."""
     return _read_folder(path, wanted) if path.is_dir() else _read_file(path, wanted)
 
 
@@ -385,7 +385,7 @@ def _read_binary(stream: BinaryIO, path: Path, wanted: Container[bytes], count: 
     if bad.any():
         word = list(words)[int(bad.argmax())]
         raise InputError(f"{path}: the numbers of the word {word.decode(errors='replace')!r} must be finite.")
-    return list(words), table.astype(np.float64)  # only now: some NaNs warn when they are cast
+    return list(words), table.astype(np.float64)  # cast only now: some NaNs would warn
 
 
 def _read_folder(path: Path, wanted: Container[bytes]) -> Vectors:
