@@ -1,7 +1,7 @@
 """How work is spread over threads or a cluster, and how its progress is shown.
 
-Tasks are blocks whose results are exact, or are combined in a fixed order: the same bits on any number of threads or
-workers.
+Tasks are blocks whose results are exact, or are combined in a fixed order. Any number of threads or workers gives
+the same bits.
 """
 
 from mallow.engine._engine import AnyEngine, Engine, Threads, memory_budget, open_engine, resolve_engine

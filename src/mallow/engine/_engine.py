@@ -1,4 +1,4 @@
-"""What spreads the work: threads of this machine, or a cluster. The same functions, the same bits."""
+"""Engines that spread work over threads of this machine or over a cluster, with the same bits."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mallow.errors import InputError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-_UNKNOWN = 4 * 10**9  # bytes, where the system does not say what it has
+_UNKNOWN = 4 * 10**9  # bytes, if the system does not report its memory
 
 
 @runtime_checkable
 class Engine(Protocol):
     """Calls a function for many tasks, wherever there are processors.
 
-    `name` says what it is. `map` gives the results in the order of the tasks; only a few of them wait to be consumed,
-    which bounds the memory. Function, tasks and results must be picklable, and the function must depend on nothing but
-    its task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may also have a
-    method ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for what is done of a long
-    work.
+    `name` is its description. `map` returns the results in the order of the tasks. Only a few of them wait to be
+    consumed, which bounds the memory. Function, tasks and results must be picklable, and the function must depend
+    only on its task, since it may be called again after a failure. Each call has one thread of BLAS. An engine may
+    also have a method ``open()``, a context in which it is used, and an attribute `checkpoint`, a folder for the
+    progress of long work.
     """
 
     @property
@@ -48,7 +48,7 @@ class Threads:
     threads : int or None
         None: one for each processor that the process may use.
     checkpoint : str or None
-        A folder for what is done of a long work: after an interruption, the same call continues from there.
+        A folder for the progress of long work. After an interruption, the same call continues from there.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Threads:
 
 
 AnyEngine = Engine | str | None
-"""What `engine=` takes: None (this machine), "ray", the address of a Ray cluster ("ray://…"), or an engine object."""
+"""Values for `engine=`: None (this machine), "ray", the address of a Ray cluster ("ray://…"), or an engine object."""
 
 
 def resolve_engine(engine: AnyEngine) -> Engine:
@@ -111,7 +111,7 @@ def resolve_engine(engine: AnyEngine) -> Engine:
 
 @contextmanager
 def open_engine(engine: AnyEngine) -> Iterator[Engine]:
-    """The engine that `engine=` stands for, ready to use; what was started for it ends with the block.
+    """The engine that `engine=` stands for, ready to use; everything that was started for it ends with the block.
 
     Examples
     --------

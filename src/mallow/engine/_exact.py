@@ -1,10 +1,9 @@
 """Integers in floating-point numbers: sums of products that are exact do not depend on their order.
 
 A sum of products of integers is exact in float64 while no partial sum reaches 2^53, and in float32 while none reaches
-2^24; by Cauchy and Schwarz it is enough that the product of the norms stays below. Whatever the processor, the BLAS,
-the number of threads and the shape of the blocks, the bits are then the same. What is not a product of integers here is
-a single correctly rounded operation on each number (+, −, ×, ÷, square root, rounding), which is the same everywhere
-too.
+2^24; by Cauchy and Schwarz it is enough that the product of the norms stays below. The bits are then the same for
+every processor, BLAS, number of threads and shape of the blocks. All other operations here are single correctly
+rounded ones on each number (+, −, ×, ÷, square root, rounding), which are the same everywhere too.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ def round_to(values: Values, exponent: int) -> Doubles:
 
 
 def unit_rows(rows: Values) -> Doubles:
-    """Rows (n, d) of length 1, in float64; rows of zeros stay zeros. Each depends on itself alone, to the last bit.
+    """Rows (n, d) of length 1, in float64; rows of zeros stay zeros. Each result depends only on its own row, to the
+    last bit.
 
     The numbers of a row are rounded to integers first, relative to the largest, so that the sum of their squares is
     exact.

@@ -1,4 +1,4 @@
-"""Passes over many tasks, whose progress is shown and kept in a folder: what is done stays done."""
+"""Passes over many tasks, whose progress is shown and kept in a folder, so that no work is lost."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from mallow.engine._progress import bar
 from mallow.errors import InputError
 
 _LOG = logging.getLogger("mallow")
-_EVERY = 20.0  # seconds between two checkpoints; chosen: at most so much work is lost
-_SHARE = 0.05  # of the time that checkpoints may take; chosen
+_EVERY = 20.0  # seconds between two checkpoints; chosen: at most this much work is lost
+_SHARE = 0.05  # share of the time that checkpoints may take; chosen
 Arrays = dict[str, NDArray[Any]]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
 class Passes:
-    """Passes over tasks of one work, by one engine.
+    """Passes over the tasks of one piece of work, by one engine.
 
     Parameters
     ----------
     engine : Engine
         Its `checkpoint`, if it has one, is the folder in which progress is kept.
     work : str
-        Everything that the work depends on: another work does not continue from this one's checkpoint.
+        Everything that the work depends on. Different work does not continue from this checkpoint.
     within : Passes, optional
-        Of the larger work that this one is a part of: what is done stays until that one is complete.
+        The passes of the larger work that contains this one. Progress is kept until the larger work is complete.
     """
 
     def __init__(self, engine: Engine, work: str, within: Passes | None = None) -> None:
@@ -61,13 +61,13 @@ class Passes:
         Parameters
         ----------
         name : str
-            Of this pass: different for all passes of a work.
+            The name of this pass, different for all passes of the work.
         function : callable
-            What is computed of a task.
+            Computes the result of a task.
         state : dict of arrays
-            Changed in place, by `add` alone. It is what a checkpoint holds, with the number of tasks that are in it. An
-            interruption may come between any two operations: a state that does not agree with the number is not
-            saved, and the checkpoint before it stays.
+            Only `add` changes it, in place. A checkpoint holds it, with the number of its tasks. An interruption may
+            come between any two operations. A state that does not agree with the number is not saved, and the
+            previous checkpoint stays.
         """
         done = self._load(name, state)
         if not 0 <= done <= len(tasks):
@@ -76,7 +76,7 @@ class Passes:
             _LOG.warning("%s: continuing from the checkpoint, %d of %d tasks are done", name, done, len(tasks))
         saved = began = time.monotonic()
         spent = 0.0
-        agree = True  # whether `state` holds the first `done` tasks, and nothing else
+        agree = True  # whether `state` holds exactly the first `done` tasks
         with bar(name, len(tasks), done=done) as show:
             try:
                 for result in self.engine.map(function, tasks[done:]):
@@ -99,7 +99,7 @@ class Passes:
         return state
 
     def keep(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """What `make` returns, or what it returned before an interruption."""
+        """The result of `make`, or its saved result from before an interruption."""
         state: Arrays = {}
         if self._load(name, state):
             _LOG.warning("%s: taken from the checkpoint", name)
@@ -135,10 +135,10 @@ class Passes:
             return 0
         refuse_special(path)
         try:
-            with path.open("rb") as stream, np.load(stream) as arrays:  # by a path, numpy leaves a damaged file open
+            with path.open("rb") as stream, np.load(stream) as arrays:  # from a path, numpy leaves damaged files open
                 done, digest = int(arrays["done"]), arrays["digest"].tobytes()
                 kept = {key: arrays[key] for key in arrays.files if key not in ("done", "digest")}
-        except Exception as error:  # of a damaged file, numpy and zipfile may raise anything
+        except Exception as error:  # numpy and zipfile may raise anything for a damaged file
             raise InputError(f"{path}: the checkpoint is damaged: {error}. Remove it and start again.") from error
         if digest != self._digest(name, kept, done):
             raise InputError(f"{path}: the checkpoint is damaged: its values were changed. Remove it and start again.")
@@ -146,7 +146,7 @@ class Passes:
         return done
 
     def _digest(self, name: str, state: Arrays, done: int) -> bytes:
-        """Of all that a checkpoint says, and of the pass that it belongs to."""
+        """The digest of the content of a checkpoint and of its pass."""
         total = hashlib.blake2b(repr((self._work, name, done)).encode(), digest_size=16)
         for key, array in sorted(state.items()):
             values = np.ascontiguousarray(array)

@@ -1,7 +1,7 @@
-"""How far the work is: one bar for all of its parts, on a terminal or in a notebook, and lines in a log.
+"""The progress of work: one bar for all of its parts, on a terminal or in a notebook, and lines in a log.
 
-Whatever takes long shows a `bar`. A bar inside another, on whatever thread, is a part of the same work: what people see
-is one bar, what is being done at the moment, and one estimate of the time that is left.
+Long work shows a `bar`. A bar inside another bar, on any thread, is part of the same work. People see one bar, the
+current step, and one estimate of the time left.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Show = Callable[[float, str], None]
 
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOG = logging.getLogger("mallow.progress")
-_PATIENCE = 1.0  # seconds; chosen: what is done by then needs no bar
+_PATIENCE = 1.0  # seconds; chosen: shorter work needs no bar
 _TICK = 0.2  # seconds between two looks at the work
 _FIRST_LINE, _NEXT_LINES = 10.0, 30.0  # seconds; chosen: a log is read afterwards
-_LATE = 0.5  # chosen: a part that takes longer than expected has so much of the expected time left
+_LATE = 0.5  # chosen: a part that takes longer than expected has this share of the expected time left
 
 
 @dataclass
 class _Part:
-    """What is done under one name: in `times` bars, `over` of which have ended."""
+    """A part of the work with one name: `times` bars, of which `over` have ended."""
 
     seconds: float = 0.0  # expected; 0: not known
     times: int = 1
@@ -39,7 +39,7 @@ class _Part:
     running: bool = False
 
     def left(self, now: float) -> float:
-        """Seconds that it still takes: by its own speed, or else as expected."""
+        """Remaining seconds, by the speed so far or else as expected."""
         share = min(1.0, (self.over + self.share) / self.times)
         if not self.began or share >= 1.0:
             return self.seconds if not self.began else 0.0
@@ -58,7 +58,7 @@ class _Work:
     over: threading.Event = field(default_factory=threading.Event)
 
     def state(self) -> tuple[str, float, float]:
-        """What is being done, the share that is done, and the seconds that are left."""
+        """The current step, the share that is done, and the seconds left."""
         with self.lock:
             now, parts = time.monotonic(), list(self.parts.items())
         going = [(verb, part) for verb, part in parts if part.running]
@@ -98,12 +98,12 @@ class _Work:
                 ended = self.over.wait(_TICK)
 
 
-_OPEN: list[_Work] = []  # the work that is shown at the moment: one at most
+_OPEN: list[_Work] = []  # the work that is shown at the moment, at most one
 _OPENING = threading.Lock()
 
 
 def time_left(seconds: float) -> str:
-    """How long it still takes, in words.
+    """The remaining time in words.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def overall(wanted: bool | None = None) -> Iterator[None]:
-    """One bar for all that is done inside; nothing new inside another one."""
+    """One bar for everything that is done inside. Within an open bar it adds nothing."""
     with _OPENING:
         work = None if _OPEN else _Work(wanted is not False and not _QUIET.get())
         if work is not None:
@@ -152,7 +152,7 @@ def overall(wanted: bool | None = None) -> Iterator[None]:
 
 
 def expect(verb: str, seconds: float = 0.0, *, times: int = 1) -> None:
-    """Tell the open bar about a part that is to come: how long it takes, roughly, and in how many bars."""
+    """Announce a coming part to the open bar: its approximate time, and its number of bars."""
     for work in _OPEN:
         with work.lock:
             work.parts.setdefault(verb, _Part(seconds, times))
@@ -160,12 +160,12 @@ def expect(verb: str, seconds: float = 0.0, *, times: int = 1) -> None:
 
 @contextmanager
 def bar(verb: str, total: float, *, done: float = 0, wanted: bool | None = None) -> Iterator[Show]:
-    """Show how far a part of the work is; yields a function of how much of `total` is done and a note beside it.
+    """Show the progress of a part of the work; yields a function that takes the amount done of `total` and a note.
 
     Parameters
     ----------
     verb : str
-        What is being done, such as "embedding".
+        The activity, such as "embedding".
     total : float
         How much there is to do, in any unit.
     done : float

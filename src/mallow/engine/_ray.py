@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster, or on processes of this machine: in order, in bounded memory, again where a worker dies."""
+"""Tasks on a Ray cluster or on processes of this machine: in order, in bounded memory, retried if a worker dies."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mallow.errors import InputError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-_WAIT = 4.0  # seconds for each of three steps in which a cluster must answer: 15 in all, with what Ray itself takes
+_WAIT = 4.0  # seconds for each of three steps in which a cluster must answer; with Ray's own time, 15 in all
 _CHECK = "/ray.rpc.NodeInfoGcsService/CheckAlive"  # what the head of a cluster answers
-_AHEAD = 2  # results per processor that wait to be consumed; chosen: none is idle while one result is used
+_AHEAD = 2  # results per processor that wait to be consumed; chosen: no processor is idle meanwhile
 _DISK_FULL = (
     "the disk of a machine of the cluster is full, so that Ray cannot put aside what does not fit its memory. Free "
     "some space, or set Ray's object_spilling_directory to a larger disk. What is done stays in the checkpoint."
@@ -38,27 +38,28 @@ class Ray:
     Parameters
     ----------
     address : str or None
-        Of a running cluster: "ray://host:10001" (from outside), "host:6379" or "auto" (on a machine of the cluster).
-        "local" starts Ray on this machine. None: the cluster in RAY_ADDRESS; without one, "local".
+        The address of a running cluster: "ray://host:10001" (from outside), "host:6379" or "auto" (on a machine of
+        the cluster). "local" starts Ray on this machine. None is the cluster in RAY_ADDRESS or, without one, "local".
     cpus : float
         Processors that one task takes.
     gpus : float
         GPUs that one task takes; parts of a GPU such as 0.25 are possible.
     workers : int or None
-        Tasks at once, at most. None: as many as fit. Where Ray is started here, also its number of processors.
+        The largest number of tasks at once. None: as many as fit. If Ray is started here, also its number of
+        processors.
     retries : int
         How often a task is tried again if its worker or its machine dies.
     store : int or None
-        Bytes of shared memory for objects where Ray is started here; what does not fit goes to the disk.
+        Bytes of shared memory for objects if Ray is started here. Objects that do not fit go to the disk.
     checkpoint : str or None
-        A folder of this process for what is done of a long work: after an interruption, the same call continues from
+        A folder of this process for the progress of long work. After an interruption, the same call continues from
         there.
     runtime_env : dict
         What workers need, as in ``ray.init``: for example ``{"pip": ["mallow[ray]"]}``.
 
     Notes
     -----
-    Ray's usage statistics are switched off, and where Ray is started here it listens on 127.0.0.1 alone. A session of
+    Ray's usage statistics are switched off. If Ray is started here, it listens on 127.0.0.1 only. A session of
     Ray that the program started itself is used as it is and left open.
 
     Examples
@@ -93,7 +94,7 @@ class Ray:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """A context in which Ray runs: what is started for it ends with the block."""
+        """A context in which Ray runs; everything that was started for it ends with the block."""
         ray = _import_ray()
         if ray.is_initialized():
             yield
@@ -115,7 +116,7 @@ class Ray:
         options = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries}
         options["max_calls"] = 0  # a worker with a GPU would end after each task, and the next load its model again
         call = ray.remote(**options)(_call)
-        shared = ray.put((version("mallow"), function))  # once for all tasks; it may hold centres or axes
+        shared = ray.put((version("mallow"), function))  # sent once for all tasks, since it may hold centres or axes
         pending = iter(tasks)
         queue = [call.remote(shared, task) for task in islice(pending, _AHEAD * self._at_once(ray))]
         try:
@@ -142,7 +143,7 @@ class Ray:
 
 
 def _call(shared: tuple[str, Callable[[Any], Any]], task: Any) -> Any:
-    """What a worker does for one task."""
+    """Run one task on a worker."""
     theirs, function = shared
     own = version("mallow")
     if own != theirs:
@@ -155,7 +156,7 @@ def _call(shared: tuple[str, Callable[[Any], Any]], task: Any) -> Any:
 
 
 def _fetch(ray: Any, reference: Any) -> Any:
-    """The result of a task; what went wrong becomes an error with a way out."""
+    """The result of a task; failures become errors with a way out."""
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -192,8 +193,8 @@ def _import_ray() -> Any:
     """Ray, with settings that it reads when it is imported."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # otherwise it warns about a coming change
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here, and need not be printed too
-    for name in ("INITIAL", "MAX"):  # it tries three times, and waits as long between: 12 seconds in all
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # errors are raised here and need not be printed
+    for name in ("INITIAL", "MAX"):  # three attempts and two waits: 12 seconds in all
         os.environ.setdefault(f"RAY_CLIENT_{name}_CONNECTION_TIMEOUT_S", "2")
     return optional("ray", extra="ray")
 
@@ -203,13 +204,13 @@ def _address_of(engine: Ray) -> str:
 
 
 def _is_here(address: str) -> bool:
-    """Whether Ray runs, or will run, on this machine for nobody else."""
+    """Whether Ray runs, or will run, on this machine only."""
     return address == "local" or address.startswith(("127.0.0.1:", "localhost:"))
 
 
 @contextmanager
 def _on_loopback(ray: Any) -> Iterator[None]:
-    """Let Ray take 127.0.0.1 for this machine: otherwise it takes the address of the network, and listens there.
+    """Let Ray use 127.0.0.1. Otherwise it uses the network address of this machine, and listens there.
 
     On Windows and macOS that is Ray's own default. It reads the setting when it is imported, and its processes read it
     again.
@@ -217,7 +218,7 @@ def _on_loopback(ray: Any) -> Iterator[None]:
     constants = ray._private.ray_constants
     before = constants.ENABLE_RAY_CLUSTER
     settings = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    settings["RAY_worker_niceness"] = "0"  # threads would not step back behind other programs either
+    settings["RAY_worker_niceness"] = "0"  # like threads, workers keep the normal priority
     own = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     constants.ENABLE_RAY_CLUSTER = False
@@ -241,14 +242,12 @@ def _connect(ray: Any, engine: Ray) -> None:
     else:
         _probe(str(address))
         options = {"address": address}
-        if str(address).startswith(
-            ("127.0.0.1:", "localhost:")
-        ):  # otherwise Ray takes the address of the network instead
+        if str(address).startswith(("127.0.0.1:", "localhost:")):  # otherwise Ray uses the network address
             options["_node_ip_address"] = "127.0.0.1"
     options |= {"runtime_env": dict(engine.runtime_env), "log_to_driver": False, "namespace": "mallow"}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an error says more
+            warnings.simplefilter("ignore")  # an error explains more
             ray.init(**options, logging_level="ERROR")
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
         raise InputError(
@@ -259,7 +258,7 @@ def _connect(ray: Any, engine: Ray) -> None:
 
 
 def _probe(address: str) -> None:
-    """Raise an InputError if nothing answers at an address: Ray itself would try for minutes."""
+    """Raise an InputError if nothing answers at an address: Ray itself keeps trying for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if address == "auto" or not port.isdigit():
         if address != "auto":
@@ -278,8 +277,8 @@ def _probe(address: str) -> None:
 
 
 def _is_healthy(address: str) -> bool:
-    """Whether what answers at the address of a head node speaks Ray's protocol."""
-    if os.environ.get("RAY_USE_TLS", "0") == "1":  # Ray itself knows the certificates
+    """Whether a server at the address of a head node speaks Ray's protocol."""
+    if os.environ.get("RAY_USE_TLS", "0") == "1":  # Ray itself checks the certificates
         return True
     grpc = optional("grpc", extra="ray")
     with grpc.insecure_channel(address) as channel:
@@ -288,7 +287,7 @@ def _is_healthy(address: str) -> bool:
             channel.unary_unary(_CHECK)(b"", timeout=_WAIT)
         except grpc.FutureTimeoutError:
             return False
-        except grpc.RpcError as error:  # without its token, a cluster answers that one is needed
+        except grpc.RpcError as error:  # a cluster asks for its token
             silent = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
             return error.code() not in silent
     return True

@@ -15,12 +15,12 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-_TASK = threading.local()  # whether this thread works on one of several tasks
+_TASK = threading.local()  # whether this thread runs one of several tasks
 
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Let `cores` be 1 in this thread: beside other tasks, a task does not spread its work again."""
+    """Let `cores` be 1 in this thread, so that a task that runs beside others does not spread its work again."""
     before = getattr(_TASK, "alone", False)
     _TASK.alone = True
     try:
@@ -40,10 +40,10 @@ def cores() -> int:
 
 @contextmanager
 def worker_pool(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads for tasks that do not spread their own work again; tasks that have not begun at the end are dropped.
+    """Threads for tasks that do not spread their own work. Tasks that have not begun at the end are dropped.
 
-    One flat pool: threads that take over each other's tasks would make a score on two cores 6% faster (five alternating
-    runs of (5,000 + 5,000) × 1,024: 3.04 instead of 3.23 s), which is less than such machinery costs.
+    There is one flat pool. Threads that take over each other's tasks would make a score on two cores 6% faster (five
+    alternating runs of (5,000 + 5,000) × 1,024: 3.04 instead of 3.23 s), which is not worth the extra code.
     """
     pool = ThreadPoolExecutor(threads, initializer=_work_alone)
     try:
@@ -59,7 +59,7 @@ def _work_alone() -> None:
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], threads: int, *, ahead: int = 2
 ) -> Iterator[Result]:
-    """The results of ``function`` in the order of ``tasks``, on ``threads`` threads; in this one inside `one_core`.
+    """The results of ``function`` in the order of ``tasks``, on ``threads`` threads; inside `one_core`, on this thread.
 
     At most ``ahead * threads`` results wait to be consumed, which bounds the memory.
     """
@@ -75,7 +75,7 @@ def ordered_map(
 
 
 def start(function: Callable[[], Result]) -> Future[Result]:
-    """The result of ``function``, which starts at once on a thread of its own: `Future.result` waits for it.
+    """The result of ``function``, which starts at once on its own thread; `Future.result` waits for it.
 
     Inside `one_core` it is computed here and now.
     """
@@ -88,7 +88,7 @@ def start(function: Callable[[], Result]) -> Future[Result]:
 
 
 def run_now(function: Callable[[], Result]) -> Future[Result]:
-    """The result of ``function`` like `start`, but computed here and now: for work that needs the memory for itself."""
+    """The result of ``function`` like `start`, but computed here and now, for work that needs all memory."""
     future: Future[Result] = Future()
     future.set_result(function())
     return future
@@ -149,7 +149,7 @@ def single_threaded_blas() -> Iterator[None]:
     """Limit every BLAS call of the process to one thread.
 
     A BLAS that splits a product over its own threads may round it differently for each number of threads. With one
-    thread, the bits depend on the operands and their shapes alone. The work is parallel over blocks of fixed shape
+    thread, the bits depend only on the operands and their shapes. The work is parallel over blocks of fixed shape
     instead.
     """
     _ONE_THREAD.enter()
