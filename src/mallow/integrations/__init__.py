@@ -1,6 +1,6 @@
-"""mallow where people work: training loops, trackers of experiments, tables and datasets. docs/integrations.md.
+"""mallow in other packages: training loops, experiment trackers, tables and datasets. docs/integrations.md.
 
-The other package is imported when a function is called, so that none of them is needed for the rest.
+Each package is imported only when one of its functions is called, so no package is required.
 """
 
 from mallow.integrations._frames import to_dataset, to_pandas, to_polars

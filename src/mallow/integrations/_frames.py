@@ -37,7 +37,7 @@ def to_polars(value: Samples | Result) -> Any:
 def to_dataset(samples: Samples) -> Any:
     """Samples, one row each, as a Hugging Face Dataset; features are a column of lists.
 
-    `mallow.read` takes the dataset back, up to the features: ``read(dataset["features"])`` reads those.
+    `mallow.read` reads the dataset again, except for the features: ``read(dataset["features"])`` reads them.
     """
     return optional("datasets", extra="datasets").Dataset.from_dict(_columns(samples))
 

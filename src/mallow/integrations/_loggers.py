@@ -1,4 +1,4 @@
-"""Results in trackers of experiments: numbers as metrics, the verdict as text, the whole result as a file."""
+"""Results in experiment trackers: numbers as metrics, the verdict as text, the whole result as a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
     ----------
     result : Score, Comparison, Sweep or Track
     prefix : str
-        What all names begin with. Those of several systems have the name of the system next.
+        The beginning of all names. With several systems, the name of the system follows.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _numbers(score: Score, prefix: str) -> dict[str, float]:
 
 
 def missing_numbers(prefix: str) -> dict[str, float]:
-    """NaN for every number of a monitor: what a program that waits for one of them gets if there is none."""
+    """NaN for every number of a monitor, for programs that expect these numbers although there is no score."""
     return {f"{prefix}/{name}": math.nan for name in (*_NAMES, "alarm")}
 
 
@@ -84,7 +84,7 @@ OnError = Literal["warn", "raise"]
 
 
 class Shield:
-    """Keeps failures away from a training run: the first is a warning, and `failures` has all of them.
+    """Keeps failures from ending a training run. The first is a warning, and `failures` has all of them.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Shield:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """A block that may fail; it can still be interrupted."""
+        """A block that may fail. Interruptions still end it."""
         try:
             yield
         except Exception as error:
@@ -140,7 +140,7 @@ def log_wandb(
     prefix : str
         As in `metrics_of`.
     on_error : str
-        "warn": what fails, such as a full disk, is a warning, and the run goes on. "raise": it is an error.
+        "warn": a failure, such as a full disk, is a warning, and the run continues. "raise": it is an error.
     """
     with _shield("log_wandb", on_error):
         if run is None:

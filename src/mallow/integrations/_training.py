@@ -20,7 +20,7 @@ _REST = (
 
 
 class _Evaluation:
-    """What callbacks of all packages share: the scores so far, and the failures that did not end the run."""
+    """The common part of all callbacks: the scores so far, and the failures that did not end the run."""
 
     def __init__(self, monitor: Monitor, sample: Sampler, prefix: str, on_error: OnError) -> None:
         self._monitor, self._sample, self._prefix = monitor, sample, prefix
@@ -35,7 +35,7 @@ class _Evaluation:
     def numbers(self, model: Any) -> dict[str, float]:
         """The numbers of the model as it is now, each NaN if there is no score.
 
-        Samples of earlier evaluations, by another model, are forgotten.
+        Samples of earlier evaluations are forgotten, since the model has changed.
         """
         with self._shield():
             self._monitor.reset()
@@ -60,22 +60,22 @@ def trainer_callback(
 ) -> Any:
     """A ``transformers.TrainerCallback`` that scores samples of the model at every evaluation of a ``Trainer``.
 
-    The numbers join the metrics of the evaluation, so that ``metric_for_best_model="eval_mallow/mauve"`` works, and the
-    log history; `scores` of the callback has all of them.
+    The numbers are added to the metrics of the evaluation, so that ``metric_for_best_model="eval_mallow/mauve"``
+    works, and to the log history. `scores` of the callback has all scores.
 
     Parameters
     ----------
     monitor : Monitor
         With the real data.
     sample : callable
-        From the model to some of its samples: texts, or an array of features. A few hundred are enough to see a model
-        drift.
+        From the model to some of its samples: texts, or an array of features. A few hundred are enough to detect
+        that a model drifts.
     prefix : str
         As in `metrics_of`.
     on_error : str
-        "warn": what fails, in `sample` or in scoring, does not end the training. The first failure is a warning,
-        `failures` of the callback has the tracebacks of all, and the numbers of that evaluation are NaN, so that
-        ``metric_for_best_model`` still finds its own. "raise": the training ends with the error.
+        "warn": a failure in `sample` or in scoring does not end the training. The first failure is a warning, and
+        `failures` of the callback has the tracebacks of all. The numbers of that evaluation are NaN, so that
+        ``metric_for_best_model`` still finds its metric. "raise": the training ends with the error.
     """
     transformers = optional("transformers", extra="text")
 
@@ -98,8 +98,8 @@ def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mall
     """A Lightning ``Callback`` that scores samples of the module at the end of every validation, and logs the numbers.
 
     Works with the packages ``lightning`` and ``pytorch_lightning``. The first one that is installed is taken.
-    Parameters as in `trainer_callback`; `scores` of the callback has all scores. Lightning's ``EarlyStopping`` ends a
-    training where its number is NaN, unless it has ``check_finite=False``.
+    Parameters as in `trainer_callback`; `scores` of the callback has all scores. Lightning's ``EarlyStopping`` ends
+    the training if its metric is NaN, unless it has ``check_finite=False``.
     """
     try:
         package = optional("lightning.pytorch", extra="lightning")
@@ -121,10 +121,10 @@ def lightning_callback(monitor: Monitor, sample: Sampler, *, prefix: str = "mall
 def torch_metric(monitor: Monitor, *, prefix: str = "mallow", on_error: OnError = "warn", **options: Any) -> Any:
     """A ``torchmetrics.Metric`` that counts batches of a model's samples in the bins of a monitor.
 
-    Its state is what the monitor has counted. Across processes the parts of all of them are added up, exactly: the
-    result has the bits of one process with all samples. Every process needs a copy of the same monitor. `compute`
-    returns a dict of tensors: the numbers of `metrics_of`, and whether the alarm sounds. The p-value is that of one
-    look at all samples.
+    Its state is the counts of the monitor. The counts of all processes are added up exactly, so that the result has
+    the bits of one process with all samples. Every process needs a copy of the same monitor. `compute`
+    returns a dict of tensors: the numbers of `metrics_of`, and whether the alarm sounds. The p-value is for one look
+    at all samples.
 
     Parameters
     ----------
@@ -133,10 +133,10 @@ def torch_metric(monitor: Monitor, *, prefix: str = "mallow", on_error: OnError 
     prefix : str
         As in `metrics_of`.
     on_error : str
-        "warn": a batch that cannot be counted is left out, and numbers without an answer are NaN; the first failure is
-        a warning, and `failures` of the metric has the tracebacks of all. "raise": each is an error.
+        "warn": a batch that cannot be counted is left out, and numbers that cannot be computed are NaN. The first
+        failure is a warning, and `failures` of the metric has the tracebacks of all. "raise": each is an error.
     **options
-        Those of ``torchmetrics.Metric``.
+        Options of ``torchmetrics.Metric``.
 
     Examples
     --------
