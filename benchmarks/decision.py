@@ -7,7 +7,9 @@ processor time of one decision with so many samples, from texts in memory to a v
 and the call, the median of three. Trials take the p-value alone, which is the one that `mallow.score` prints.
 
 Ways: `mallow score --fast` (style), `mallow score` (MiniLM), and on the same MiniLM features the maximum mean discrepancy with
-the median width and the energy distance, both by 499 permutations; and TF-IDF with logistic regression, whose accuracy in five
+the median width and the energy distance, both by 499 permutations; mauve-text as it is usually read, by whether the score is
+below those of the reference against itself: the first half of the reference against as many texts of the model, and 19 random
+splits of the reference into halves, so that a lower score than all of them has p = 0.05; and TF-IDF with logistic regression, whose accuracy in five
 folds is compared with chance by a binomial test. All trials of a row and of a way are kept in decision.json: run it again for
 more rows (words in their names choose some), and for other ways after adding them to WAYS.
 Writes decision.json beside this file; `python benchmarks/report.py` draws the picture.
@@ -40,6 +42,7 @@ HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "shared" / "data"
 RESULTS = HERE / "decision.json"
 LEVEL, POWER, PERMUTATIONS, LEAST = 0.05, 0.8, 499, 25
+SPLITS = 19  # of the reference into halves; the least p-value is 0.05
 Texts = tuple[list[str], list[str]]
 
 
@@ -159,6 +162,20 @@ def energy(x: list[str], y: list[str]) -> float:
     return permuted(-distances(x, y), len(x))
 
 
+def mauve_text(x: list[str], y: list[str]) -> float:
+    import mauve
+
+    def value(p: np.ndarray, q: np.ndarray) -> float:
+        return float(mauve.compute_mauve(p_features=p, q_features=q, verbose=False, seed=0).mauve)
+
+    human, machine, half = features(x), features(y), len(x) // 2
+    rng = np.random.default_rng(0)
+    splits = [rng.permutation(len(x)) for _ in range(SPLITS)]
+    itself = [value(human[order[:half]], human[order[half : 2 * half]]) for order in splits]
+    against_model = value(human[:half], machine[:half])
+    return (1 + sum(score <= against_model for score in itself)) / (1 + SPLITS)
+
+
 def words(x: list[str], y: list[str]) -> float:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -177,6 +194,7 @@ WAYS = {  # name: the decision of a trial, what is timed, whether texts are embe
     "mallow score": (default, score_default, True),
     "MMD on MiniLM": (discrepancy, discrepancy, True),
     "energy distance on MiniLM": (energy, energy, True),
+    "mauve-text on MiniLM": (mauve_text, mauve_text, True),
     "TF-IDF and logistic regression": (words, words, False),
 }
 

@@ -7,10 +7,12 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mallow.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 # These settings keep packages from reporting their use to their makers or to model hosts.
 _HUB = {"HF_HUB_DISABLE_TELEMETRY": "1"}
@@ -84,7 +86,13 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
 
 def plugin_names(kind: str) -> tuple[str, ...]:
     """The names that other packages offer, in alphabetical order; `kind` is "embedders", "estimators" or "metrics"."""
-    return tuple(sorted({entry.name for entry in entry_points(group=f"mallow.{kind}")}))
+    return tuple(sorted({entry.name for entry in _plugins(kind)}))
+
+
+def _plugins(kind: str) -> EntryPoints:
+    from importlib.metadata import entry_points  # it takes longer to import than most of mallow's own modules
+
+    return entry_points(group=f"mallow.{kind}")
 
 
 def find_plugin(kind: str, name: str) -> Any:
@@ -95,7 +103,7 @@ def find_plugin(kind: str, name: str) -> Any:
     >>> find_plugin("embedders", "no such name") is None
     True
     """
-    entries: list[EntryPoint] = [entry for entry in entry_points(group=f"mallow.{kind}") if entry.name == name]
+    entries = [entry for entry in _plugins(kind) if entry.name == name]
     if not entries:
         return None
     if len({entry.value for entry in entries}) > 1:

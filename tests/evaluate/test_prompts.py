@@ -11,6 +11,7 @@ import pytest
 import mallow
 from mallow import InputError, Monitor, Samples
 from mallow.embed import embed_shards
+from mallow.evidence import Witness
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 
@@ -68,8 +69,26 @@ def test_a_score_says_what_texts_prove_alone_and_with_their_prompts(score, human
 def test_texts_alone_are_judged_as_if_prompts_were_ignored(human, shared):
     contrastive = read_webtext(shared, "contrastive")
     joint = mallow.score(human, contrastive, **OPTIONS)
-    assert joint.texts_alone == mallow.score(human, contrastive, prompts="ignore", **OPTIONS).certified
+    ignored = mallow.score(human, contrastive, prompts="ignore", **OPTIONS)
+    # The same views of the same texts; only the folds differ, which are dealt by the order of the rows.
+    assert joint.texts_alone["mauve"].high == pytest.approx(ignored.certified["mauve"].high, abs=0.02)
     assert joint.texts_alone["mauve"].high < 1.0
+
+
+def test_texts_alone_with_views_of_a_user_do_not_see_prompts(dealt, human):
+    widths = set()
+
+    def first_column(reference, model, others):
+        widths.add(others.shape[1])
+        return others[:, 0]
+
+    some = slice(0, 100)
+    sides = [Samples(texts=list(side.texts[some]), prompts=list(side.prompts[some])) for side in (human, dealt)]
+    measure = mallow.Measure(witness=Witness(views=(first_column,), assignments=1))
+    score = mallow.score(*sides, measure=measure, **OPTIONS)
+    assert score.certified["mauve"].high < 1.0
+    assert len(widths) == 2  # with the columns of the prompts, and without
+    assert score.texts_alone["mauve"].high == 1.0
 
 
 def test_a_comparison(human, nucleus, dealt, score):

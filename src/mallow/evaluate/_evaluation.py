@@ -161,7 +161,7 @@ class Explained:
     reasons : tuple of Reason
         Telltale signs.
     texts_alone : Certificate or None
-        By the spaces that do not look at prompts: `HeldOut.certify_texts_alone`.
+        By the spaces that do not look at prompts: `HeldOut.of_texts`.
     answers : dict
         How alike the answers to one prompt are: `compare_answers`.
     """
@@ -223,7 +223,7 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
 
         def explain(name: str) -> Explained:
             seen = *pairs[name], held_out.evidence_in_memory(name)
-            return Explained(find_reasons(*seen), held_out.certify_texts_alone(name), compare_answers(*seen))
+            return Explained(find_reasons(*seen), held_out.of_texts.get(name), compare_answers(*seen))
 
         tasks = [partial(explain, name) for name in pairs]
         own_code = bool(measure.witness.views)

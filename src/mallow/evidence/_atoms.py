@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
 
 from mallow.evidence._blocks import ROWS, Values, each_block, sum_blocks
 from mallow.evidence._exchange import Exchange
@@ -23,6 +22,7 @@ STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units 
 FLOOR = 0.01  # the same for squares; chosen
 _NARROW = 3  # chosen: kernels that are narrower than most distances; a wide one is beside them
 _DISTANCES = 256  # chosen: samples whose distances decide about widths
+_EQUAL = 1e-12  # chosen: of their squared lengths, up to which the squared distance of two samples is rounding
 _FREQUENCIES = 128  # chosen: of random features, which stand for kernels of many samples
 _KERNEL_EFFORT = 1 << 33  # chosen: multiplications that exact kernels may take
 _ATOMS = 512  # chosen: atoms that are exchanged at first
@@ -57,11 +57,15 @@ def atom_products(
 
 def _kernel_widths(read: Callable[[Indices], Values], size: int) -> Array:
     """Widths of Gaussian kernels for so many rows: none if those that are looked at are equal."""
-    distances = pdist(read(np.sort(np.random.default_rng(4).permutation(size)[:_DISTANCES])).astype(np.float64))
-    distances = distances[distances > 0]
-    if not distances.size:
+    rows = read(np.sort(np.random.default_rng(4).permutation(size)[:_DISTANCES])).astype(np.float64)
+    products = rows @ rows.T
+    first, second = np.triu_indices(len(rows), 1)
+    lengths = products.diagonal()[first] + products.diagonal()[second]
+    squares = lengths - 2.0 * products[first, second]
+    squares = squares[squares > _EQUAL * lengths]
+    if not squares.size:
         return np.empty(0)
-    small, large = np.quantile(distances, [0.05, 0.95])
+    small, large = np.quantile(np.sqrt(squares), [0.05, 0.95])
     return np.append(np.geomspace(small / 3.0, max(0.6 * small, large / 24.0), _NARROW), large / 2.0)  # chosen
 
 

@@ -113,7 +113,12 @@ class Evidence:
 
 
 def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int = 0) -> Evidence:
-    """The evidence about one of the systems of a learner (1 is the first).
+    """The evidence about one of the systems of a learner (1 is the first): the first of `evidence_by_choice`."""
+    return evidence_by_choice(learner, system, permutations=permutations, seed=seed)[0]
+
+
+def evidence_by_choice(learner: Learner, system: int, *, permutations: int, seed: int = 0) -> list[Evidence]:
+    """The evidence about one of the systems by each choice of spaces; all have the test by the first, all spaces.
 
     `seed` is that of the permutations: results use one, so that nobody can choose among several answers.
     """
@@ -123,9 +128,10 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
         test = (start if learner.together else run_now)(
             partial(learner.test, system, permutations=permutations, seed=seed)
         )
-        at_p, at_q = learner.scores(system)
+        by_choice = learner.scores_by_choice(system)
         show(1, "")
-        return Evidence(at_p, at_q, reference_units, model_units, units.keys, test.result(), learner.tolerance)
+        known = reference_units, model_units, units.keys, test.result(), learner.tolerance
+        return [Evidence(at_p, at_q, *known) for at_p, at_q in by_choice]
 
 
 @dataclass(frozen=True)

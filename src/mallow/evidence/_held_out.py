@@ -17,14 +17,15 @@ from mallow.evidence._evidence import (
     Evidence,
     EvidenceDifference,
     difference_between,
-    gather_evidence,
+    evidence_by_choice,
     is_undecided,
     subtract_certificates,
 )
+from mallow.evidence._learner import Learner
 from mallow.evidence._measure import Measure
 from mallow.evidence._rich import AXES, RICH_VIEWS
 from mallow.evidence._space import find_space
-from mallow.evidence._systems import pair_spaces, run_systems
+from mallow.evidence._systems import pair_spaces, run_systems, widths_of_texts
 from mallow.evidence._units import Units, choose_units, find_units
 from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
@@ -56,6 +57,9 @@ class HeldOut:
         System → where these samples are among the rows of the reference and of the system.
     widths : mapping
         System → how many of the columns each space has; none where there is one space.
+    of_texts : mapping
+        System → the certificate by the spaces that do not look at prompts. Only where others do, and where a gap is
+        certified with prompts: elsewhere there is nothing to compare it with.
     of_cuts : dict
         The certificates of systems that were cut to a number of units, so that each is made once.
     """
@@ -68,20 +72,8 @@ class HeldOut:
     certificates: dict[str, Certificate]
     places: Mapping[str, tuple[Indices, Indices]] = field(default_factory=dict)
     widths: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    of_texts: Mapping[str, Certificate] = field(default_factory=dict)
     of_cuts: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)
-
-    def certify_texts_alone(self, name: str) -> Certificate | None:
-        """The certificate by the spaces that do not look at prompts.
-
-        None where no space does, and where nothing is certified with prompts: then there is nothing to compare with.
-        """
-        if self.certificates[name].estimates["mauve"].high >= 1.0 or name not in self.widths:
-            return None
-        x, y, widths = pair_spaces(*self.samples[name], prompts=False)
-        if widths == self.widths[name]:
-            return None
-        units = _units_of_pair(self.units, self.samples, name)
-        return gather_and_certify(self.measure, (x, y), units, widths=widths)[1]
 
     def evidence_in_memory(self, name: str) -> Evidence:
         """The evidence about the samples of a system that are in memory."""
@@ -201,15 +193,28 @@ def hold_out(
     units = units or find_units(references[0], *(model for _, model in pairs.values()))
     columns = {name: pair_spaces(*pair) for name, pair in pairs.items()}
     sources = {name: (x, y) for name, (x, y, _) in columns.items()}
-    widths = {name: of_spaces for name, (_, _, of_spaces) in columns.items()}
+    widths, scale = {name: of_spaces for name, (_, _, of_spaces) in columns.items()}, measure.area_scale
 
-    def gather(name: str) -> tuple[Evidence, Certificate]:
-        of_pair = _units_of_pair(units, pairs, name)
-        return gather_and_certify(measure, sources[name], of_pair, permutations=permutations, widths=widths[name])
+    def gather(name: str) -> list[tuple[Evidence, Certificate]]:
+        of_pair, of_texts = _units_of_pair(units, pairs, name), widths_of_texts(pairs[name][0], widths[name])
+        learner = make_learner(measure.witness, sources[name], of_pair, widths[name], of_texts)
+        spaces = tuple(space for space in widths[name] if space)
+        by_choice = certify_by_choice(measure, learner, permutations=permutations, spaces=spaces)
+        if of_texts is None or len(by_choice) > 1 or by_choice[0][1].estimates["mauve"].high == 1.0:
+            return by_choice
+        x, y, of_spaces = pair_spaces(*pairs[name], prompts=False)
+        scores = make_learner(measure.witness, (x, y), of_pair, of_spaces).scores(1)
+        return [*by_choice, (by_choice[0][0], certify(scores[0], scores[1], of_pair, measure.divergence, scale))]
 
     tasks = [partial(gather, name) for name in pairs]
     outcomes = run_systems(tasks, pairs.values(), alone=bool(measure.witness.views))
-    return HeldOut(measure, sources, units, pairs, *_by_name(pairs, outcomes), widths=widths)
+    of_texts = {
+        name: by_choice[1][1]
+        for name, by_choice in zip(pairs, outcomes, strict=True)
+        if len(by_choice) > 1 and by_choice[0][1].estimates["mauve"].high < 1.0
+    }
+    evidence = _by_name(pairs, [by_choice[0] for by_choice in outcomes])
+    return HeldOut(measure, sources, units, pairs, *evidence, widths=widths, of_texts=of_texts)
 
 
 def hold_out_sources(
@@ -220,27 +225,21 @@ def hold_out_sources(
     places: Mapping[str, tuple[Indices, Indices]],
 ) -> HeldOut:
     """The same for many rows that need not be in memory; some of them are, as samples."""
-    outcomes = [
-        gather_and_certify(measure, source, units.pair(number))
+    learners = (
+        make_learner(measure.witness, source, units.pair(number))
         for number, source in enumerate(sources.values(), start=1)
-    ]
+    )
+    outcomes = [certify_by_choice(measure, learner)[0] for learner in learners]
     return HeldOut(measure, sources, units, samples, *_by_name(samples, outcomes), places)
 
 
-def gather_and_certify(
-    measure: Measure,
-    source: tuple[Source, Source],
-    units: Units,
-    *,
-    permutations: int = PERMUTATIONS,
-    widths: Mapping[str, int] | None = None,
-) -> tuple[Evidence, Certificate]:
-    """The evidence about one system, and its certificate."""
-    learner = make_learner(measure.witness, source, units, widths)
-    evidence = replace(
-        gather_evidence(learner, 1, permutations=permutations), spaces=tuple(name for name in widths or () if name)
-    )
-    return evidence, evidence.certify(measure.divergence, measure.area_scale)
+def certify_by_choice(
+    measure: Measure, learner: Learner, *, permutations: int = PERMUTATIONS, spaces: tuple[str, ...] = ()
+) -> list[tuple[Evidence, Certificate]]:
+    """The evidence about the first system of a learner, and its certificate, by each choice of spaces."""
+    by_choice = evidence_by_choice(learner, 1, permutations=permutations)
+    by_choice = [replace(evidence, spaces=spaces) for evidence in by_choice]
+    return [(evidence, evidence.certify(measure.divergence, measure.area_scale)) for evidence in by_choice]
 
 
 def _by_name(

@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -107,6 +108,7 @@ class Learner(ABC):
 
     together = True  # whether its test and its scores may be computed at the same time
     tolerance = 0.0  # by how much a score may differ on another processor
+    choices: Sequence[Sequence[int]] = ((0,),)  # of spaces, by number: those of its scores, and of texts alone if asked
 
     def __init__(self, witness: Options, units: Units, cells: Cells | None) -> None:
         self.witness, self.units, self._cells = witness, units, cells
@@ -124,68 +126,75 @@ class Learner(ABC):
         """The rows that weights are fitted on."""
 
     @abstractmethod
-    def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
-        """h of the rows of the reference and of the systems; `weights` (cells, views) of all views by cell."""
+    def _judge(
+        self, rules: Sequence[Rules], weights: Sequence[Array], cells: Cells, systems: Sequence[int]
+    ) -> list[list[Array]]:
+        """h of the rows of the reference and of the systems for each of the weights, (cells, views) of all views."""
 
     def scores(self, *systems: int) -> tuple[Array, ...]:
-        """h of every sample of the reference and of the systems, one array each; several systems count as one model.
+        """h of every sample of the reference and of the systems by all spaces: the first of `scores_by_choice`."""
+        return self.scores_by_choice(*systems)[0]
 
+    def scores_by_choice(self, *systems: int) -> list[tuple[Array, ...]]:
+        """h of every sample of the reference and of the systems, one array each, for each choice of spaces.
+
+        Several systems count as one model. What the rules of a space say is found out once for all choices.
         All are 0 where nothing was learned, or where a side has fewer units than there are folds. No score exceeds the
         logarithm of the number of units: no sample is worth more than all others together. They are rounded to
         multiples of 2⁻¹⁰, so that they are the same on every processor.
         """
         sets = [self.units.sets[number] for number in (0, *systems)]
         if self._cells is None:
-            return tuple(np.zeros(len(unit)) for unit in sets)
+            return [tuple(np.zeros(len(unit)) for unit in sets) for _ in self.choices]
         with single_threaded_blas():
-            scores = self._learn(self._cells, systems)
+            by_choice = self._learn(self._cells, systems)
         count = sum(len(np.unique(unit)) for unit in sets)
-        return tuple(round_scores(h, count) for h in scores)
+        return [tuple(round_scores(h, count) for h in scores) for scores in by_choice]
 
-    def _learn(self, cells: Cells, systems: Sequence[int]) -> list[Array]:
+    def _learn(self, cells: Cells, systems: Sequence[int]) -> list[list[Array]]:
         teachers, part = self._teachers(cells), self._part(cells, systems)
 
         def learn(kept: Array) -> list[Rules]:
             return [teacher.learn(kept, systems) for teacher in teachers]
 
         without = learn(1.0 - np.eye(len(cells)))
-        folds, closed = Folds(self.witness.folds), sum(len(rules.constant) for rules in without)
-        rows = sum(len(self.units.sets[number]) for number in (0, *systems))
-        count = self.witness.assignments or next(number for most, number in _GROUPINGS if rows <= most)
+        folds, space = Folds(self.witness.folds), np.repeat(np.arange(len(without)), [len(r.constant) for r in without])
+        closed, users = len(space), np.ones(len(self.witness.views), np.bool_)
+        members = [np.append(np.isin(space, choice), users) for choice in self.choices]
+        size = sum(len(self.units.sets[number]) for number in (0, *systems))
+        count = self.witness.assignments or next(number for most, number in _GROUPINGS if size <= most)
 
-        def fit(grouping: Indices) -> tuple[Array, Array | None]:
-            """The weights of the views by cell, and what a user's own views add to h of each row."""
+        stack = partial(stack_weights, is_reference=part.is_reference, weight=part.weight, unit=part.unit)
+
+        def fit(grouping: Indices) -> list[tuple[Array, Array | None]]:
+            """The weights of the views by cell, and what a user's own views add to h of each row, for each choice."""
             fold = grouping[part.cell]
             views = part.score(learn(folds.kept[:, grouping]))
             if self.witness.views:
                 views = np.concatenate(
                     [views, [_score_by_view(view, part, fold, folds) for view in self.witness.views]]
                 )
-            weights = np.stack(
-                [
-                    stack_weights(
-                        views,
-                        k,
-                        fold,
-                        folds,
-                        is_reference=part.is_reference,
-                        weight=part.weight,
-                        unit=part.unit,
-                    )
-                    for k in range(folds.count)
-                ]
-            )
-            added = _mean_over_rules(views[closed:], weights[:, closed:], fold, folds) if self.witness.views else None
-            return weights[grouping, :closed], added
+            fitted = []
+            for member in members:
+                chosen, weights = views if member.all() else views[member], np.zeros((folds.count, len(member)))
+                for k in range(folds.count):
+                    weights[k, member] = stack(chosen, k, fold, folds)
+                added = _mean_over_rules(views[closed:], weights[:, closed:], fold, folds) if len(users) else None
+                fitted.append((weights[grouping, :closed], added))
+            return fitted
 
         groupings = group_cells(len(cells), folds.count, count)
-        weights, added = np.zeros((len(cells), closed)), np.zeros(len(part.unit))
-        for of_cells, of_views in ordered_map(fit, groupings, 1 if self.witness.views else cores()):
-            weights += of_cells / len(groupings)
-            if of_views is not None:
-                added += of_views / len(groupings)
-        h = self._judge(without, weights, cells, systems)
-        return h if not self.witness.views else self._add(h, added, systems)
+        weights = [np.zeros((len(cells), closed)) for _ in members]
+        added = [np.zeros(len(part.unit)) for _ in members]
+        for fitted in ordered_map(fit, groupings, 1 if len(users) else cores()):
+            for number, (of_cells, of_views) in enumerate(fitted):
+                weights[number] += of_cells / len(groupings)
+                if of_views is not None:
+                    added[number] += of_views / len(groupings)
+        by_choice = self._judge(without, weights, cells, systems)
+        if not len(users):
+            return by_choice
+        return [self._add(h, of_views, systems) for h, of_views in zip(by_choice, added, strict=True)]
 
     def _add(self, h: list[Array], added: Array, systems: Sequence[int]) -> list[Array]:
         """h and what a user's own views add, in the order of the part; rows that are read in passes have none."""

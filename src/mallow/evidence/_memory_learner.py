@@ -25,7 +25,14 @@ from mallow.evidence._rules import (
     multiply_axes,
     sum_cells,
 )
-from mallow.evidence._space import LeaveUnitOut, Space, find_spaces, principal_axes, regularised_inverse
+from mallow.evidence._space import (
+    LeaveUnitOut,
+    Space,
+    find_space_beside,
+    find_spaces,
+    principal_axes,
+    regularised_inverse,
+)
 from mallow.evidence._units import Indices, Units
 from mallow.evidence._within import run_test
 from mallow.theory import Array
@@ -93,10 +100,19 @@ class SpaceViews:
 
 
 class MemoryLearner(Learner):
-    """A learner of arrays, whose columns are those of one space, or of several, one after the other."""
+    """A learner of arrays, whose columns are those of one space, or of several, one after the other.
+
+    With `texts`, the widths of the spaces without what looks at prompts, there are scores by texts alone, too. Their
+    features are the first columns of the first space.
+    """
 
     def __init__(
-        self, witness: Options, sets: Sequence[Features], units: Units, widths: Mapping[str, int] | None = None
+        self,
+        witness: Options,
+        sets: Sequence[Features],
+        units: Units,
+        widths: Mapping[str, int] | None = None,
+        texts: Mapping[str, int] | None = None,
     ) -> None:
         widths = widths or {"": sets[0].shape[1]}
         self.spaces = find_spaces(sets, units, widths)
@@ -108,6 +124,14 @@ class MemoryLearner(Learner):
         self._features = [rows[:, : self.space.columns.shape[1]] for rows in sets]
         self.tolerance = 0.0 if all(space.columns.dtype == np.float64 for space in self.spaces.values()) else STEP
         self._views = [SpaceViews(witness, space) for space in self.spaces.values()]
+        self.choices = [range(len(self._views))]
+        if texts is not None:
+            of_texts = [number for number, name in enumerate(self.spaces) if name in texts]
+            if texts[""] < widths[""]:
+                of_texts[0] = len(self._views)
+                beside = find_space_beside(self.space, [rows[:, : texts[""]] for rows in sets])
+                self._views.append(SpaceViews(witness, beside))
+            self.choices.append(of_texts)
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
         """The test of identity of the reference and one system."""
@@ -148,10 +172,13 @@ class MemoryLearner(Learner):
 
         return Part(score, self._cell_of_row[used], self.space.unit[used], is_reference[used], weight[used], features)
 
-    def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
+    def _judge(
+        self, rules: Sequence[Rules], weights: Sequence[Array], cells: Cells, systems: Sequence[int]
+    ) -> list[list[Array]]:
         parts = [views.judge(learned, self._cell_of_row) for learned, views in zip(rules, self._views, strict=True)]
-        h = np.einsum("rv,vr->r", weights[self._cell_of_row], np.concatenate(parts))
-        return [h[self.space.places[number]] for number in (0, *systems)]
+        judged = np.concatenate(parts)
+        by_choice = [np.einsum("rv,vr->r", chosen[self._cell_of_row], judged) for chosen in weights]
+        return [[h[self.space.places[number]] for number in (0, *systems)] for h in by_choice]
 
     def _add(self, h: list[Array], added: Array, systems: Sequence[int]) -> list[Array]:
         places = [self.space.places[number] for number in (0, *systems)]

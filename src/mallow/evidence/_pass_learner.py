@@ -241,15 +241,17 @@ class PassLearner(Learner):
 
         return Part(score, cell[order], unit[order], set_of_row[order] == 0, weight[order])
 
-    def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
+    def _judge(
+        self, rules: Sequence[Rules], weights: Sequence[Array], cells: Cells, systems: Sequence[int]
+    ) -> list[list[Array]]:
         scores = []
         for number in (0, *systems):
             h, source = np.empty(len(self._sources[number])), self._sources[number]
             along = self._labels[number], cells.of_set[number]
-            for at, judged in source.scan(partial(_judge, self._reader, rules[0], weights), *along):
+            for at, judged in source.scan(partial(_judge, self._reader, rules[0], weights[0]), *along):
                 h[at] = judged
             scores.append(h)
-        return scores
+        return [scores]
 
 
 def _same(products: Values, _: int) -> Values:

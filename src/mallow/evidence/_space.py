@@ -114,20 +114,25 @@ def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
     # Distinct rows of both sides together: a number that no exchange of sides changes, so that tests stay exact.
     pair = max(len(np.unique(np.concatenate([contents[0], other]))) for other in contents[1:])
+    return {name: _make_space(part, places, unit, keys, pair) for name, part in zip(widths, parts, strict=True)}
 
-    def find(part: Sequence[Features]) -> Space:
+
+def find_space_beside(space: Space, sets: Sequence[Features]) -> Space:
+    """The space of other columns of the same samples, whose rows are in the order of `space`."""
+    return _make_space(sets, space.places, space.unit, space.keys, space.pair)
+
+
+def _make_space(sets: Sequence[Features], places: tuple[Indices, ...], unit: Indices, keys: Keys, pair: int) -> Space:
+    with single_threaded_blas():
+        columns = _scale_columns(sets, places)
+
+    def find_axes() -> Axes:
         with single_threaded_blas():
-            columns = _scale_columns(part, places)
+            points, variances = principal_axes(columns)
+            bins = find_partitions(points, variances, unit, pair)
+        return Axes(points, variances, bins)
 
-        def find_axes() -> Axes:
-            with single_threaded_blas():
-                points, variances = principal_axes(columns)
-                bins = find_partitions(points, variances, unit, pair)
-            return Axes(points, variances, bins)
-
-        return Space(columns, places, unit, keys, pair, start(find_axes))
-
-    return {name: find(part) for name, part in zip(widths, parts, strict=True)}
+    return Space(columns, places, unit, keys, pair, start(find_axes))
 
 
 def _project(sets: Sequence[Features]) -> list[Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,6 +63,13 @@ def pair_spaces(
         for rows, spaces in zip(sides, spaces_of, strict=True)
     )
     return x, y, widths
+
+
+def widths_of_texts(reference: Samples, widths: Mapping[str, int]) -> dict[str, int] | None:
+    """The `widths` of `pair_spaces` without what looks at prompts; None where nothing does."""
+    of_texts = {name: width for name, width in widths.items() if name != "prompts"}
+    of_texts[""] = reference.width
+    return None if of_texts == widths else of_texts
 
 
 def _varies(first: NDArray[Any], second: NDArray[Any]) -> bool:

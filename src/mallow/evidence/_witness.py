@@ -121,17 +121,22 @@ def pooled_masses(at_p: Array, at_q: Array) -> Masses:
 
 
 def make_learner(
-    witness: Witness, sets: Sequence[Features | Rows], units: Units, widths: Mapping[str, int] | None = None
+    witness: Witness,
+    sets: Sequence[Features | Rows],
+    units: Units,
+    widths: Mapping[str, int] | None = None,
+    texts: Mapping[str, int] | None = None,
 ) -> Learner:
     """The reference and its systems, ready for witnesses; many samples are read in passes.
 
     Rows that are not in memory must be many (`are_many`). `widths` says how many columns each space has, by name; many
-    samples need not tell them apart, since few columns then cost nothing.
+    samples need not tell them apart, since few columns then cost nothing. With `texts`, the widths without what looks
+    at prompts, rows in memory have scores by texts alone, too (`Learner.choices`), unless a user's own views see all.
     """
     arrays = [rows for rows in sets if isinstance(rows, np.ndarray)]
     if are_many(witness, units) or len(arrays) < len(sets):
         return PassLearner(witness, sets, units)
-    return MemoryLearner(witness, arrays, units, widths)
+    return MemoryLearner(witness, arrays, units, widths, None if witness.views else texts)
 
 
 def are_many(witness: Witness, units: Units) -> bool:
