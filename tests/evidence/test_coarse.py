@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.evidence._blocks import ArrayRows
-from mallow.evidence._coarse import _BITS, _REACH, _TAIL, LEVELS, find_coarse_grid
+from mallow.evidence._coarse import _BITS, _REACH, _TAIL, LEVELS, HalfMetrics, add_moments, find_coarse_grid
 
 
 def grid_of(*sets, sample=None):
@@ -73,3 +73,21 @@ def test_differences_too_small_for_a_step_are_no_differences():
     grid = grid_of(rows)
     assert grid.one_over_step[0] == 0.0
     assert np.isfinite(grid.integers(rows)).all()
+
+
+@pytest.mark.parametrize("width", [0, 1, 5, 1100])
+def test_moments_are_the_exact_covariances_of_both_halves(width):
+    rng = np.random.default_rng(width)
+    integers = rng.integers(-LEVELS, LEVELS + 1, size=(60, width)).astype(np.float32)
+    cell = np.r_[np.zeros(20, np.int64), rng.integers(4, size=40)]
+    tables, totals = np.zeros((2, width, width)), np.zeros((2, width))
+    for rows in (slice(0, 20), slice(20, 60)):  # the first has no row in an odd cell
+        add_moments(integers[rows], cell[rows], tables, totals)
+    metrics = HalfMetrics(tables, totals, [cell])
+    for metric, rows in (
+        (metrics.whole, integers),
+        *zip(metrics._halves, (integers[cell % 2 == 0], integers[cell % 2 == 1]), strict=True),
+    ):
+        exact = rows.astype(np.float64)
+        products, mean = exact.T @ exact, exact.sum(axis=0) / len(exact)
+        assert np.array_equal(metric.covariance, products / len(exact) - np.outer(mean, mean))

@@ -98,9 +98,10 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows:
-    """The rows of an array."""
+    """The rows of an array, of which `step` make a chunk."""
 
     values: NDArray[Any]
+    step: int = ROWS
 
     @property
     def width(self) -> int:
@@ -116,7 +117,7 @@ class ArrayRows:
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
         """See `Rows.scan`; on all threads."""
-        slices = [slice(low, low + ROWS) for low in range(0, len(self), ROWS)]
+        slices = [slice(low, low + self.step) for low in range(0, len(self), self.step)]
 
         def task(at: slice) -> Result:
             return function(self.values[at], *(values[..., at] for values in along))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from mallow.engine import single_threaded_blas
-from mallow.estimate import Features
+from mallow.estimate import Features, add_products
 from mallow.evidence._blocks import Numbers, Rows, Values
 from mallow.evidence._units import Indices
 from mallow.theory import Array
@@ -115,12 +115,12 @@ class Metric:
 def add_moments(integers: Values, cell: Numbers, tables: Array, totals: Array) -> None:
     """Add to `tables` (2, d, d) and `totals` (2, d) the products and the sums of rows in even and in odd cells.
 
-    Exact for at most 1024 rows, in any order of the rows.
+    Exact, in any order of the rows. The upper triangles of the tables count.
     """
     even = cell % 2 == 0
     for half, rows in enumerate((integers[even], integers[~even])):
-        tables[half] += rows.T @ rows
-        totals[half] += rows.sum(axis=0)
+        add_products(rows.astype(np.float64), tables[half].T)
+        totals[half] += rows.sum(axis=0, dtype=np.float64)
 
 
 class HalfMetrics:
@@ -131,6 +131,8 @@ class HalfMetrics:
     """
 
     def __init__(self, tables: Array, totals: Array, cells: Sequence[Numbers]) -> None:
+        for table in tables:
+            _mirror(table)
         odd = sum(int(np.count_nonzero(cell % 2)) for cell in cells)
         sizes = sum(map(len, cells)) - odd, odd
         self.whole = Metric(_covariance(tables.sum(axis=0), totals.sum(axis=0), sum(sizes)))
@@ -146,6 +148,14 @@ class HalfMetrics:
         for half, metric in enumerate(self._halves):
             solved[parity != half] = metric.solve(vectors[parity != half], strength)
         return solved
+
+
+def _mirror(table: Array) -> None:
+    """Copy the upper triangle to the lower one, in parts: no second table."""
+    for low in range(0, len(table), ROWS):
+        at = slice(low, low + ROWS)
+        table[at, :low] = table[:low, at].T
+        table[at, at] = np.triu(table[at, at]) + np.triu(table[at, at], 1).T
 
 
 def _covariance(table: Array, total: Array, size: int) -> Array:

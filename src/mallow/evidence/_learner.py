@@ -163,13 +163,16 @@ class Learner(ABC):
         members = [np.append(np.isin(space, choice), users) for choice in self.choices]
         size = sum(len(self.units.sets[number]) for number in (0, *systems))
         count = self.witness.assignments or next(number for most, number in _GROUPINGS if size <= most)
-
         stack = partial(stack_weights, is_reference=part.is_reference, weight=part.weight, unit=part.unit)
+        groupings, pairs = group_cells(len(cells), folds.count, count), len(folds.pairs)
+        # The rules of all groupings at once: each metric is factorised once.
+        every = learn(np.concatenate([folds.kept[:, grouping] for grouping in groupings]))
 
-        def fit(grouping: Indices) -> list[tuple[Array, Array | None]]:
+        def fit(number: int) -> list[tuple[Array, Array | None]]:
             """The weights of the views by cell, and what a user's own views add to h of each row, for each choice."""
+            grouping = groupings[number]
             fold = grouping[part.cell]
-            views = part.score(learn(folds.kept[:, grouping]))
+            views = part.score([rules.part(slice(number * pairs, (number + 1) * pairs)) for rules in every])
             if self.witness.views:
                 views = np.concatenate(
                     [views, [_score_by_view(view, part, fold, folds) for view in self.witness.views]]
@@ -183,10 +186,9 @@ class Learner(ABC):
                 fitted.append((weights[grouping, :closed], added))
             return fitted
 
-        groupings = group_cells(len(cells), folds.count, count)
         weights = [np.zeros((len(cells), closed)) for _ in members]
         added = [np.zeros(len(part.unit)) for _ in members]
-        for fitted in ordered_map(fit, groupings, 1 if len(users) else cores()):
+        for fitted in ordered_map(fit, range(len(groupings)), 1 if len(users) else cores()):
             for number, (of_cells, of_views) in enumerate(fitted):
                 weights[number] += of_cells / len(groupings)
                 if of_views is not None:

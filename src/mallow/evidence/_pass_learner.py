@@ -141,6 +141,8 @@ class PassLearner(Learner):
         width = self._sources[0].width
         tables, totals, cells = np.zeros((2, width, width)), np.zeros((2, width)), self._dealt_cells()
         for source, cell in zip(self._sources, cells.of_set, strict=True):
+            if isinstance(source, ArrayRows):  # a table for each chunk costs little beside the products of its rows
+                source = replace(source, step=max(ROWS, 4 * width))
             for _, (products, sums) in source.scan(partial(_moments, grid), cell):
                 tables += products
                 totals += sums
@@ -234,9 +236,11 @@ class PassLearner(Learner):
                 integers[to] = self._reader.grid.integers(source.take(some))
             first += len(rows)
         in_order = ArrayRows(integers)
+        products = [of_rows.T for _, of_rows in in_order.scan(partial(_multiply, self._reader))]
+        along = labels[:, order], np.concatenate(products, axis=1)
 
         def score(rules: Sequence[Rules]) -> NDArray[np.floating[Any]]:
-            parts = in_order.scan(partial(_score, self._reader, rules[0]), labels[:, order])
+            parts = in_order.scan(partial(_score, rules[0]), *along)
             return np.concatenate([scored for _, scored in parts], axis=-1)
 
         return Part(score, cell[order], unit[order], set_of_row[order] == 0, weight[order])
@@ -259,11 +263,15 @@ def _same(products: Values, _: int) -> Values:
     return products
 
 
-def _score(reader: Reader, rules: Rules, integers: NDArray[np.int8], labels: NDArray[np.uint8]) -> Values:
-    rows = reader.coordinates(integers.astype(np.float32), labels)
-    points = rows.points.astype(np.float64)
-    exact = Coordinates(points, rows.products.astype(np.float64), points, rows.labels)
-    return rules.score(exact, _same).astype(np.float32)
+def _multiply(reader: Reader, integers: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The products of the first components of rows."""
+    return reader.products(reader.points(integers.astype(np.float32))).astype(np.int8)
+
+
+def _score(rules: Rules, integers: NDArray[np.int8], labels: NDArray[np.uint8], products: NDArray[np.int8]) -> Values:
+    points = integers.astype(np.float64)
+    rows = Coordinates(points, products.T.astype(np.float64, order="C"), points, split_by_view(labels))
+    return rules.score(rows, _same).astype(np.float32)
 
 
 def _judge(

@@ -168,6 +168,13 @@ class Rules:
     bins: tuple[Array, ...]
     constant: Array
 
+    def part(self, rules: slice) -> Rules:
+        """Some of the rules of each view."""
+        quadratic = None if self.quadratic is None else self.quadratic[rules]
+        bins = tuple(tables[:, rules] for tables in self.bins)
+        points, products, constant = self.points[:, rules], self.products[:, rules], self.constant[:, rules]
+        return Rules(points, products, quadratic, self.slope[rules], bins, constant)
+
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
         """What every rule says of every row, (views, rules, rows)."""
         views: list[Values] = []
