@@ -209,7 +209,7 @@ class Comparison(OrderedSystems, ScoredSystems):
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences. Empty with a baseline.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first. A system may be in several groups. Empty with a baseline.
+        Systems that do not differ significantly, best first. A system may be in several groups. Empty with a baseline.
     variance : dict
         System → {"clustering", "sampling", "generation"}: the variance of its area. The variance of clustering is for a
         single repeat. "generation" is present if several generations per prompt were given.

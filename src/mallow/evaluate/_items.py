@@ -96,7 +96,7 @@ class ItemComparison(OrderedSystems, ScoredSystems):
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first. A system may be in several groups.
+        Systems that do not differ significantly, best first. A system may be in several groups.
     items : int
         The number of items that all systems have.
     clusters : int
