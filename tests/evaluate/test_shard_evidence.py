@@ -110,10 +110,15 @@ def told():
     return sets
 
 
-def test_chunks_of_texts_show_what_texts_in_memory_show(told, monkeypatch):
+def test_chunks_show_what_spaces_in_memory_show(sides, monkeypatch):
+    rng = np.random.default_rng(9)
+    told = [
+        mallow.Samples(features=rows, spaces={"mine": rng.normal(side, 1.0, size=(700, 2)), "more": rows[:, :3] ** 2})
+        for side, rows in enumerate(sides)
+    ]
     expected = mallow.score(*told, repeats=1)
-    assert expected.signature.spaces == "style, prompts"
-    assert expected.p_value < 1e-3
+    assert expected.signature.spaces == "mine, more"
+    assert expected.certified["mauve"].high < mallow.score(*sides, repeats=1).certified["mauve"].high - 0.1
     monkeypatch.setenv("MALLOW_MEMORY", "4MB")
     streamed = mallow.score(*told, repeats=1, engine=Threads(2))
     assert streamed.certified == expected.certified
