@@ -103,7 +103,7 @@ def streams_evidence(measure: Measure, units: Units) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SamplesInMemory:
     """The samples that are in memory: all, or some units of each set.
 
     Attributes
@@ -131,7 +131,9 @@ def fits_memory(rows: int, width: int) -> bool:
     return rows * (_PER_ROW + _PER_ENTRY * width) <= memory_budget()
 
 
-def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True) -> Seen:
+def load_some(
+    passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True
+) -> SamplesInMemory:
     """All samples, if they fit the memory; otherwise those of some units, chosen by a hash of their ids or values.
 
     `evidence` says whether evidence will rest on them.
@@ -139,7 +141,7 @@ def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, ev
     total = sum(len(one.shards) for one in sets.values())
     width = next(iter(sets.values())).shards.width
     if fits_memory(total, width):
-        return Seen({name: one.samples.load() for name, one in sets.items()}, ())
+        return SamplesInMemory({name: one.samples.load() for name, one in sets.items()}, ())
     most = max(200, min(_MOST_ROWS, int(memory_budget() / 2 / (_PER_ROW + _PER_ENTRY * width))))
     chosen = choose_units(units, most)
     some, chosen_places = {}, {}
@@ -161,7 +163,7 @@ def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, ev
             f"all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the "
             "p-value use all rows."
         )
-    return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
+    return SamplesInMemory(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 
 
 def survey_sets(
@@ -186,7 +188,7 @@ def survey_sets(
     return surveyed, passes
 
 
-def check_seen(seen: Seen, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
+def check_in_memory(seen: SamplesInMemory, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
     """What gives reason to doubt the samples of each system; sizes are those of all rows."""
     reference = seen.samples[""]
     names = [name for name in seen.samples if name]
@@ -263,7 +265,7 @@ class StreamedSystems:
     passes: Passes
     sets: dict[str, SurveyedSet]  # the reference is called ""
     units: Units
-    seen: Seen
+    seen: SamplesInMemory
 
     @property
     def complete(self) -> bool:
@@ -294,7 +296,7 @@ class StreamedSystems:
 
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""
-        checked = check_seen(self.seen, self.sets)
+        checked = check_in_memory(self.seen, self.sets)
         return {name: [*self.seen.caveats, *of_system] for name, of_system in checked.items()}
 
     def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
@@ -324,5 +326,5 @@ def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSy
     reference = next(iter(pairs.values()))[0]
     sets, passes = survey_sets(engine, {"": reference, **{name: samples for name, (_, samples) in pairs.items()}})
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = look_at(passes, sets, units, evidence=not streams_evidence(measure, units))
+    seen = load_some(passes, sets, units, evidence=not streams_evidence(measure, units))
     return StreamedSystems(passes, sets, units, seen)
