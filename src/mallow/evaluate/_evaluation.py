@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, refuse_without_answer
-from mallow.engine import AnyEngine, expect, open_engine, overall, single_threaded_blas, start
+from mallow.engine import AnyEngine, expect, open_engine, overall, resolve_engine, single_threaded_blas, start
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Codebook, Quantize, as_features, row_keys
 from mallow.evaluate._run import (
@@ -125,6 +125,7 @@ Systems = LoadedSystems | StreamedSystems
 @contextmanager
 def open_systems(pairs: Pairs, measure: Measure, engine: AnyEngine) -> Iterator[Systems]:
     """Systems that were embedded with the reference, to be evaluated in memory or, if necessary, in chunks."""
+    engine = None if engine is None else resolve_engine(engine)
     references = [reference for reference, _ in pairs.values()]
     measure = measure_for(measure, references[0])
     one_reference = all(reference is references[0] for reference in references)

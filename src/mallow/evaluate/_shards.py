@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, size_caveats
-from mallow.embed import features_alone
 from mallow.engine import Engine, Passes, memory_budget
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
@@ -41,7 +40,7 @@ from mallow.evidence import (
     choose_units,
     generator_for,
     hold_out,
-    hold_out_sources,
+    hold_out_rows,
     units_of_surveys,
 )
 from mallow.samples import Chunk, Samples, Shards
@@ -86,7 +85,7 @@ class ShardRows:
         return fetch_rows(self.passes, [self.shards], places, self.shards.dtype)
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
-        """See `mallow.evidence._rows.Rows.scan`."""
+        """See `mallow.evidence._blocks.Rows.scan`."""
         chunks = list(self.shards.chunks(max(1024, _NUMBERS // self.width)))
         places = [slice(chunk.start, chunk.start + len(chunk)) for chunk in chunks]
         tasks = ((chunk, [own[..., at] for own in along]) for chunk, at in zip(chunks, places, strict=True))
@@ -104,7 +103,7 @@ def streams_evidence(measure: Measure, units: Units) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SamplesInMemory:
     """The samples that are in memory: all, or some units of each set.
 
     Attributes
@@ -132,7 +131,9 @@ def fits_memory(rows: int, width: int) -> bool:
     return rows * (_PER_ROW + _PER_ENTRY * width) <= memory_budget()
 
 
-def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True) -> Seen:
+def load_some(
+    passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True
+) -> SamplesInMemory:
     """All samples, if they fit into memory; otherwise only some units, chosen by a hash of their ids or values.
 
     `evidence` is whether they are used for evidence.
@@ -140,16 +141,16 @@ def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, ev
     total = sum(len(one.shards) for one in sets.values())
     width = next(iter(sets.values())).shards.width
     if fits_memory(total, width):
-        return Seen({name: one.samples.load() for name, one in sets.items()}, ())
+        return SamplesInMemory({name: one.samples.load() for name, one in sets.items()}, ())
     most = max(200, min(_MOST_ROWS, int(memory_budget() / 2 / (_PER_ROW + _PER_ENTRY * width))))
     chosen = choose_units(units, most)
     some, chosen_places = {}, {}
     for numbers, (name, one) in zip(units.sets, sets.items(), strict=True):
-        samples, shards = one.samples, one.shards
         places = chosen_places[name] = np.flatnonzero(chosen[numbers])
-        rows = fetch_rows(passes, [shards], places, shards.dtype)
+        rows = fetch_rows(passes, [one.shards], places, one.shards.dtype)
         ids = tuple(f"{key:016x}" for key in units.keys[numbers[places]].tolist())
-        some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
+        kept = vars(one.samples.take(places)) | {"features": rows, "ids": ids, "shards": None}
+        some[name] = Samples.trusted(**kept)
     count = sum(map(len, some.values()))
     text = (
         f"the certificate, the p-value, the reasons and the checks of the samples rest on {count:,} of {total:,} rows, "
@@ -162,23 +163,7 @@ def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, ev
             f"all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the "
             "p-value use all rows."
         )
-    return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
-
-
-def hold_out_shards(passes: Passes, measure: Measure, sets: Mapping[str, Shards], units: Units, seen: Seen) -> HeldOut:
-    """The evidence about each system against the reference, from all rows if possible."""
-    reference = seen.samples[""]
-    pairs = {name: (reference, samples) for name, samples in seen.samples.items() if name}
-    began = time.monotonic()
-    if seen.complete or not streams_evidence(measure, units):
-        held_out = hold_out(measure, pairs)
-    else:
-        rows = {name: ShardRows(passes, shards) for name, shards in sets.items()}
-        sources = {name: (rows[""], rows[name]) for name in pairs}
-        places = {name: (seen.places[""], seen.places[name]) for name in pairs}
-        held_out = hold_out_sources(measure, sources, units, pairs, places)
-    _LOG.info("%s: %.1f s", "evidence", time.monotonic() - began)
-    return held_out
+    return SamplesInMemory(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 
 
 def survey_sets(
@@ -203,7 +188,7 @@ def survey_sets(
     return surveyed, passes
 
 
-def check_seen(seen: Seen, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
+def check_in_memory(seen: SamplesInMemory, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
     """Caveats about the samples of each system. Sizes count all rows."""
     reference = seen.samples[""]
     names = [name for name in seen.samples if name]
@@ -280,7 +265,7 @@ class StreamedSystems:
     passes: Passes
     sets: dict[str, SurveyedSet]  # the reference is called ""
     units: Units
-    seen: Seen
+    seen: SamplesInMemory
 
     @property
     def complete(self) -> bool:
@@ -298,16 +283,21 @@ class StreamedSystems:
         return {name: (self.sets[""].samples, one.samples) for name, one in self.sets.items() if name}
 
     def hold_out(self, measure: Measure) -> HeldOut:
-        """The evidence about each system."""
-        shards = {name: one.shards for name, one in self.sets.items()}
-        return hold_out_shards(self.passes, measure, shards, self.units, self.seen)
+        """The evidence about each system: from all rows, unless only some of them can be used."""
+        began = time.monotonic()
+        if self.complete or not streams_evidence(measure, self.units):
+            held_out = hold_out(measure, self.pairs)
+        else:
+            rows = {name: ShardRows(self.passes, surveyed.shards) for name, surveyed in self.sets.items()}
+            places = {name: (self.seen.places[""], self.seen.places[name]) for name in self.pairs}
+            held_out = hold_out_rows(measure, rows, self.whole, self.units, self.pairs, places)
+        _LOG.info("%s: %.1f s", "evidence", time.monotonic() - began)
+        return held_out
 
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""
-        checked = check_seen(self.seen, self.sets)
-        left_out = not self.complete and any(one.samples.spaces for one in self.sets.values())
-        doubts = [*self.seen.caveats, *([features_alone()] if left_out else [])]
-        return {name: [*doubts, *own] for name, own in checked.items()}
+        checked = check_in_memory(self.seen, self.sets)
+        return {name: [*self.seen.caveats, *of_system] for name, of_system in checked.items()}
 
     def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
         """The runs of each system, one per generation, chunk by chunk."""
@@ -336,5 +326,5 @@ def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSy
     reference = next(iter(pairs.values()))[0]
     sets, passes = survey_sets(engine, {"": reference, **{name: samples for name, (_, samples) in pairs.items()}})
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = look_at(passes, sets, units, evidence=not streams_evidence(measure, units))
+    seen = load_some(passes, sets, units, evidence=not streams_evidence(measure, units))
     return StreamedSystems(passes, sets, units, seen)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -123,3 +124,35 @@ class ArrayRows:
 
         with single_threaded_blas():
             yield from zip(slices, ordered_map(task, slices, cores()), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class WideRows:
+    """Rows with more columns, which are in memory."""
+
+    rows: Rows
+    more: NDArray[Any]
+
+    @property
+    def width(self) -> int:
+        """The number of features, and of the columns beside them."""
+        return self.rows.width + int(self.more.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: Indices) -> Features:
+        """Some rows."""
+        return _join(self.rows.take(places), self.more[places])
+
+    def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
+        """See `Rows.scan`."""
+        yield from self.rows.scan(partial(_call_wide, function), self.more.T, *along)
+
+
+def _call_wide(function: Callable[..., Result], rows: Features, more: NDArray[Any], *along: NDArray[Any]) -> Result:
+    return function(_join(rows, more.T), *along)
+
+
+def _join(rows: Features, more: NDArray[Any]) -> Features:
+    return np.concatenate([rows, more], axis=1, dtype=np.result_type(np.float32, rows.dtype))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.estimate import Features
 from mallow.evidence._blocks import Rows as RowSource
+from mallow.evidence._blocks import WideRows
 from mallow.evidence._certificate import Certificate, certify
 from mallow.evidence._evidence import (
     LEVEL,
@@ -24,7 +26,7 @@ from mallow.evidence._evidence import (
 from mallow.evidence._measure import Measure
 from mallow.evidence._rich import AXES, RICH_VIEWS
 from mallow.evidence._space import find_space
-from mallow.evidence._systems import pair_spaces, run_systems
+from mallow.evidence._systems import pair_columns, pair_spaces, run_systems
 from mallow.evidence._units import Units, choose_units, find_units
 from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
@@ -73,10 +75,10 @@ class HeldOut:
     def certify_texts_alone(self, name: str) -> Certificate | None:
         """The certificate by the spaces that do not use prompts.
 
-        None if no space uses prompts, or if nothing is certified with prompts, so that there is nothing to compare
-        with.
+        None if no space uses prompts, if nothing is certified with prompts, so that there is nothing to compare with,
+        or if some rows are not in memory.
         """
-        if self.certificates[name].estimates["mauve"].high >= 1.0 or name not in self.widths:
+        if self.certificates[name].estimates["mauve"].high >= 1.0 or name in self.places:
             return None
         x, y, widths = pair_spaces(*self.samples[name], prompts=False)
         if widths == self.widths[name]:
@@ -213,19 +215,37 @@ def hold_out(
     return HeldOut(measure, sources, units, pairs, *_by_name(pairs, outcomes), widths=widths)
 
 
-def hold_out_sources(
+def hold_out_rows(
     measure: Measure,
-    sources: Mapping[str, tuple[Source, Source]],
+    rows: Mapping[str, RowSource],
+    pairs: Pairs,
     units: Units,
     samples: Pairs,
     places: Mapping[str, tuple[Indices, Indices]],
 ) -> HeldOut:
-    """The same for many rows that need not be in memory, except for some of them, given as samples."""
+    """The same for many rows of features that need not be in memory.
+
+    `rows` are those of the reference, named "", and of each system. `pairs` are all samples, whose spaces are in memory
+    if they have any. `samples` are those of them at `places`, whose features are in memory, too.
+    """
+    sources, widths = {}, {}
+    for name, pair in pairs.items():
+        columns, widths[name] = pair_columns(*pair)
+        widths[name][""] += rows[""].width
+        first, second = (_widen(rows[side], more) for side, more in zip(("", name), columns, strict=True))
+        sources[name] = first, second
     outcomes = [
-        gather_and_certify(measure, source, units.pair(number))
-        for number, source in enumerate(sources.values(), start=1)
+        gather_and_certify(measure, sources[name], units.pair(number), widths=widths[name])
+        for number, name in enumerate(pairs, start=1)
     ]
-    return HeldOut(measure, sources, units, samples, *_by_name(samples, outcomes), places)
+    return HeldOut(measure, sources, units, samples, *_by_name(samples, outcomes), places, widths)
+
+
+def _widen(rows: RowSource, more: Sequence[NDArray[Any]]) -> RowSource:
+    """Rows with more columns beside theirs."""
+    if not more:
+        return rows
+    return WideRows(rows, more[0] if len(more) == 1 else np.concatenate(more, axis=1))
 
 
 def gather_and_certify(

@@ -44,25 +44,33 @@ def pair_spaces(
     texts are used.
     """
     sides = pair_points(reference, model)
+    columns, widths = pair_columns(reference, model, prompts=prompts)
+    widths[""] += sides[0].shape[1]
+    if not columns[0]:
+        return *sides, widths
+    x, y = (
+        np.concatenate([rows, *more], axis=1, dtype=np.result_type(np.float32, rows.dtype))
+        for rows, more in zip(sides, columns, strict=True)
+    )
+    return x, y, widths
+
+
+def pair_columns(
+    reference: Samples, model: Samples, *, prompts: bool = True
+) -> tuple[tuple[list[NDArray[Any]], list[NDArray[Any]]], dict[str, int]]:
+    """What `pair_spaces` puts beside the features of both sides, and how many columns it adds to each space."""
     spaces_of = [dict(side.spaces or {}) for side in (reference, model)]
     if not prompts or not shares_prompts(reference, model):
         for spaces in spaces_of:
             spaces.pop("prompt", None)
             spaces.pop("prompts", None)
     names = [name for name in spaces_of[0] if name in spaces_of[1] and _varies(spaces_of[0][name], spaces_of[1][name])]
-    widths = {"": sides[0].shape[1]}
-    if not names:
-        return *sides, widths
-    if "prompt" in names:
-        widths[""] += spaces_of[0]["prompt"].shape[1]
     others = [name for name in names if name != "prompt"]
-    widths |= {name: spaces_of[0][name].shape[1] for name in others}
     order = ["prompt", *others] if "prompt" in names else others
-    x, y = (
-        np.concatenate([rows, *(spaces[name] for name in order)], axis=1, dtype=np.result_type(np.float32, rows.dtype))
-        for rows, spaces in zip(sides, spaces_of, strict=True)
-    )
-    return x, y, widths
+    widths = {"": spaces_of[0]["prompt"].shape[1] if "prompt" in names else 0}
+    widths |= {name: spaces_of[0][name].shape[1] for name in others}
+    first, second = ([spaces[name] for name in order] for spaces in spaces_of)
+    return (first, second), widths
 
 
 def _varies(first: NDArray[Any], second: NDArray[Any]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow._files import make_folder
-from mallow.caveats import evidence_caveats, refuse_without_answer
+from mallow.caveats import evidence_caveats, refuse_without_answer, rename_system
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Prepared, Quantize
@@ -416,8 +416,4 @@ def _points_near_centres(quantize: Quantize, prepared: Prepared, x: Features, y:
 
 
 def _embedder_caveats(sides: Sides) -> list[Caveat]:
-    return [
-        replace(caveat, system=caveat.system or name)
-        for name, samples in zip(("reference", "model"), sides, strict=True)
-        for caveat in samples.caveats
-    ]
+    return [*rename_system(sides[0].caveats, "reference"), *rename_system(sides[1].caveats, "model")]

@@ -11,7 +11,7 @@ import numpy as np
 from mallow._checks import seed_from
 from mallow._optional import install_line
 from mallow.embed import AnyEmbedder
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, each_once
 from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, Settings, compare_pairs, embed_pairs
 from mallow.evidence import MAUVE_STAR, Measure, find_measure
@@ -61,7 +61,7 @@ def collect_caveats(comparison: Comparison, diagnoses: Mapping[str, Diagnosis] |
     caveats = list(comparison.caveats)
     for name, diagnosis in (diagnoses or {}).items():
         caveats += _caveats_of(name, diagnosis.caveats)
-    return tuple({(caveat.system, caveat.message): caveat for caveat in caveats}.values())
+    return each_once(caveats)
 
 
 def _caveats_of(name: str, caveats: Iterable[Caveat]) -> list[Caveat]:

@@ -29,7 +29,7 @@ from mallow.samples._shard_files import list_shards, open_shard, shard_suffix
 from mallow.samples._shards import find_shards
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
 from mallow.samples._text_files import begins_with, column_values, json_rows, line_rows, parquet_rows, read_table
-from mallow.samples._value_checks import is_missing
+from mallow.samples._value_checks import detached, is_missing
 
 
 def read(
@@ -156,7 +156,7 @@ def _read(source: object, options: Options) -> Samples:
         if hasattr(source, "to_list") or hasattr(source, "to_pylist"):
             return _read_list(column_values(source), name, options)
         if hasattr(source, "__array__"):
-            return _read_array(np.asanyarray(source), name, options)
+            return _read_array(np.asanyarray(detached(source)), name, options)
         if isinstance(source, Iterable):
             return _read_list(source, name, options)
     raise InputError(
@@ -293,7 +293,7 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
             f"{example!r}. For samples of one feature, pass a numpy array."
         )
     rows_of_numbers = isinstance(example, list | tuple) and bool(example) and isinstance(example[0], numbers.Number)
-    if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(example).dtype.kind in "biuf"):
+    if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(detached(example)).dtype.kind in "biuf"):
         return read_features(list(entries), name, options)
     return gather_texts(enumerate(entries), at_index(name), name, options)
 

@@ -73,13 +73,26 @@ def _refuse_single(name: str, values: object) -> None:
         raise InputError(f"`{name}` must be a list; got a single {type(values).__name__}. Put it into a list.")
 
 
+def detached(values: Any) -> Any:
+    """Tensors of torch, or a list of them, as tensors that numpy can read: without gradients, on the CPU, not bfloat16.
+
+    Everything else is returned as it is.
+    """
+    if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
+        return [detached(row) for row in values]
+    if not (hasattr(values, "detach") and hasattr(values, "requires_grad")):
+        return values
+    tensor = values.detach().cpu()
+    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+
+
 def feature_array(subject: str, values: object) -> NDArray[Any]:
     """Numbers as an array (n, d), without a check that they are finite. One axis means n samples of one feature.
 
     Messages begin with `subject`.
     """
     try:
-        rows = np.asanyarray(values)  # a mapped file stays mapped
+        rows = np.asanyarray(detached(values))  # a mapped file stays mapped
     except ValueError as error:
         raise InputError(f"{subject} must have rows of equal length; {str(error).rstrip('.')}.") from None
     if isinstance(rows, np.ma.MaskedArray):  # numpy would silently ignore masked entries
