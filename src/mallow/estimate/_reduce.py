@@ -231,13 +231,13 @@ def _view_source(
 
 
 def _places_in_order(keys: npt.NDArray[np.uint64], at: Integers) -> Integers:
-    """The indices of the keys that would be at these positions if all were sorted."""
+    """The indices of the keys that would be at these positions, including the last, if all were sorted."""
     wanted = np.partition(keys, np.unique(at))[at]
     distinct = np.unique(wanted)
     rows = np.zeros(len(distinct), np.int64)
     for low in range(0, len(keys), 1 << 20):
         part = keys[low : low + (1 << 20)]
-        position = np.minimum(np.searchsorted(distinct, part), len(distinct) - 1)
+        position = np.searchsorted(distinct, part)  # never past the end: the positions include the largest key
         hits = np.flatnonzero(distinct[position] == part)
         rows[position[hits]] = low + hits  # rows with equal keys are equal: any of them will do
     return rows[np.searchsorted(distinct, wanted)]

@@ -61,7 +61,7 @@ def _own(row: Row) -> Iterator[Vote]:
     for name in ("seconds", "left_length", "right_length"):
         values[name] = _number(name, values.get(name))
     if "judge" in values:
-        values["judge"] = _truth("judge", values["judge"])
+        values["judge"] = _truth(values["judge"])
     texts = ("left", "right", "question", "annotator", "prompt", "task", "when", "kind")
     values |= {name: _text(name, values[name]) for name in texts if name in values}
     yield Vote(**({"question": "", "annotator": "", "prompt": ""} | values))
@@ -215,10 +215,10 @@ def _number(name: str, value: Any) -> float | None:
     return number
 
 
-def _truth(name: str, value: Any) -> bool:
+def _truth(value: Any) -> bool:
     word = str(value).lower()
     if word not in ("true", "1", "yes", "false", "0", "no"):
-        raise InputError(f"`{name}` must be true or false; got {value!r}.")
+        raise InputError(f"`judge` must be true or false; got {value!r}.")
     return word in ("true", "1", "yes")
 
 

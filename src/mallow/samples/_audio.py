@@ -47,7 +47,7 @@ class _UnfitError(Exception):
     """The reason why a recording cannot be used."""
 
 
-def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> tuple[NDArray[np.float32], int]:
+def decode_audio(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
     """The values of a recording (frames, channels) in [-1, 1], and the rate; or an InputError that names the file."""
     try:
         if Path(path).suffix.lower() == ".flac":
@@ -62,9 +62,7 @@ def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> t
     except (InputError, MemoryError):
         raise
     except Exception as error:  # soundfile has its own error classes
-        raise InputError(
-            f"{label or os.fspath(path)}: the recording cannot be read: {_reason(error)}. {_WAY_OUT}"
-        ) from error
+        raise InputError(f"{os.fspath(path)}: the recording cannot be read: {_reason(error)}. {_WAY_OUT}") from error
 
 
 def read_audio_header(path: str | os.PathLike[str]) -> AudioHeader:

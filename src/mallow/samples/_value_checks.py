@@ -92,7 +92,7 @@ def feature_array(subject: str, values: object) -> NDArray[Any]:
     Messages begin with `subject`.
     """
     try:
-        rows = np.asanyarray(detached(values))  # a mapped file stays mapped
+        rows: NDArray[Any] = np.asanyarray(detached(values))  # a mapped file stays mapped
     except ValueError as error:
         raise InputError(f"{subject} must have rows of equal length; {str(error).rstrip('.')}.") from None
     if isinstance(rows, np.ma.MaskedArray):  # numpy would silently ignore masked entries
