@@ -309,7 +309,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     # one model or two
     (
         "docs/how-to/questions.md",
-        "rounding its weights to 4 bits was seen in {:.0f}% of {} trials, a temperature of 0.9 rather than 1 in {:.0f}%, "
+        "rounding its weights to 4 bits was detected in {:.0f}% of {} trials, a temperature of 0.9 rather than 1 in {:.0f}%, "
         "top-p 0.9 in {:.0f}%, and rounding to 8 bits in {:.0f}%",
         "experiments/same_model/run.json",
         lambda d: [
@@ -321,7 +321,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     # scores of items
     (
         "docs/how-to/questions.md",
-        "no winner was named in {} trials, and no pair was called different; with the passages ignored, some pair was in {:.0f}% of them",
+        "no winner was named in {} trials, and no pair was called different. When the passages were ignored, at least one pair was called different in {:.0f}% of trials",
         f"{HONESTY}/items.json",
         lambda d: [
             d["equal"]["10 passages of 20 items"]["trials"]
@@ -423,7 +423,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
             ("`--match torch-fidelity`", "torch-fidelity"),
             ("`--match pytorch-fid`", "pytorch-fid"),
             ("`--match clean-fid`", "clean-fid"),
-            ("`--embedder inception` alone", "mallow's own resize"),
+            ("`--embedder inception` without `--match`", "mallow's own resize"),
         )
     ),
     (
@@ -505,7 +505,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     ),
     (
         "docs/study.md",
-        "scores {} lie in people's intervals",
+        "Only {} of GPT-4's 20 scores lie in people's intervals",
         f"{PEOPLE}/arena.json",
         lambda d: [d["judges"]["gpt4"]["inside"]],
     ),
