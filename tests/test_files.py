@@ -16,7 +16,7 @@ from mallow._files import atomic_file, files_below, make_folder, read_text, writ
 from mallow.embed import WordVectors
 from mallow.errors import InputError
 from mallow.generate import NGram, generate_file, prompts_of
-from mallow.models import Source
+from mallow.models._source import gguf_architecture
 from mallow.samples import Samples, write
 
 
@@ -181,7 +181,7 @@ def test_pipes_and_devices_are_neither_replaced_nor_waited_for(tmp_path):
             lambda file: write_text(file, "new"),
             lambda file: write(Samples(texts=["a"]), file),
             lambda file: generate_file(ngram, prompts_of(["a b c"], ngram, tokens=1), "greedy", file),
-            lambda file: Source(file).attention,
+            gguf_architecture,
             WordVectors,
         ):
             with pytest.raises(InputError, match=rf"(pipe|link)\.jsonl: {re.escape(SPECIAL)}"):

@@ -213,7 +213,7 @@ class VotePlan(Result):
 
     def _assumption(self) -> str:
         if self.sharing == VoteSharing():
-            return "Votes count as independent. Several votes by one annotator, or on one prompt, contain less information."
+            return "Votes count as independent. Several votes by one annotator, or on one prompt, would be worth less."
         return f"Votes are spread over {self.sharing}."
 
     def _aim(self) -> str:
