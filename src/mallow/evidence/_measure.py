@@ -199,6 +199,8 @@ class Signature:
         What counts as independent, such as "60 pairs by prompt"; "" where nothing rests on it.
     spaces : str
         What evidence looked at beside the features, such as "style, agreement"; "" for nothing.
+    aligned : str
+        The differences that were removed from both sides, such as "quotes, length"; "" for none.
     libraries : str
         Where something may differ, the versions of numpy and of its BLAS, with the kernel for this processor.
 
@@ -223,6 +225,7 @@ class Signature:
     libraries: str = ""
     units: str = ""
     spaces: str = ""
+    aligned: str = ""
 
     def __str__(self) -> str:
         codebook = "" if self.codebook is None else f", codebook {self.codebook}"
@@ -235,6 +238,7 @@ class Signature:
             f"n={self.n}, m={self.m}{bins}",
             self.units,
             f"evidence also by {self.spaces}" if self.spaces else "",
+            f"aligned in {self.aligned}" if self.aligned else "",
             f"repeats={self.repeats}, rng={self.rng}{generations}",
             f"held-out scores ±{self.tolerance:.0e}" if self.tolerance else "",
             self.libraries,

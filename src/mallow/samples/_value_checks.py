@@ -73,7 +73,7 @@ def _refuse_single(name: str, values: object) -> None:
         raise InputError(f"`{name}` must be a list; got a single {type(values).__name__}. Put it into a list.")
 
 
-def detached(values: Any) -> Any:
+def detached(values: object) -> Any:
     """Tensors of torch, or a list of them, as tensors that numpy can read: without gradients, on the CPU, not bfloat16.
 
     Everything else is returned as it is.
@@ -92,7 +92,7 @@ def feature_array(subject: str, values: object) -> NDArray[Any]:
     Messages begin with `subject`.
     """
     try:
-        rows = np.asanyarray(detached(values))  # a mapped file stays mapped
+        rows: NDArray[Any] = np.asanyarray(detached(values))  # a mapped file stays mapped
     except ValueError as error:
         raise InputError(f"{subject} must have rows of equal length; {str(error).rstrip('.')}.") from None
     if isinstance(rows, np.ma.MaskedArray):  # numpy would pass over what is masked without a word
