@@ -98,14 +98,16 @@ def test_gold_pairs_have_a_known_answer():
 
 
 def test_words_of_scripts_without_spaces_are_shuffled_too():
-    import numpy as np
-
-    from mallow.human._study_design import _shuffle_words
-
-    text = "春天的早晨城里很安静街上没有人"
-    shuffled = _shuffle_words(text, np.random.default_rng(0))
-    assert sorted(shuffled) == sorted(text)
-    assert shuffled != text
+    sides = [
+        Samples(texts=[f"春天的早晨城里很安静街上没有人{side}{i}" for i in range(20)], ids=[f"p{i}" for i in range(20)])
+        for side in "甲乙"
+    ]
+    options = {"window": TextWindow(1, 8), "pairs": AllPairs(5), "checks": QualityChecks(gold=4)}
+    study = design_study(sides[0], {"model": sides[1]}, StudyDesign(**options), rng=0)
+    assert len(study.gold) == 4
+    for task in study.gold:
+        assert sorted(task.left_item) == sorted(task.right_item)
+        assert task.left_item != task.right_item
 
 
 def test_what_is_left_out_is_said():

@@ -18,7 +18,7 @@ from mallow.caveats._confounds import find_confounds
 from mallow.caveats._counts import count_independent, percent
 from mallow.caveats._prompts import prompt_caveats
 from mallow.caveats._texts import script_of
-from mallow.errors import Caveat
+from mallow.errors import Caveat, each_once
 from mallow.models import words
 from mallow.samples import Samples
 
@@ -308,4 +308,4 @@ def unique_caveats(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
         for caveat in caveats
         if present.isdisjoint((system, _EXPLAINED_BY.get(caveat.kind)) for system in (None, caveat.system))
     ]
-    return tuple({(caveat.system, caveat.message): caveat for caveat in kept}.values())
+    return each_once(kept)

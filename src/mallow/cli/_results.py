@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from mallow._files import refuse_special
 from mallow._visible import one_line, visible
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, each_once
 from mallow.evaluate import GroupScores, MatchedScore, Score
 from mallow.explain import Memorisation
 from mallow.results import Result, TableData, escape_markdown, merge_caveats
@@ -72,8 +72,7 @@ class ScoreParts(Result):
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """The caveats of all parts."""
-        every = (caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
-        return tuple({str(caveat): caveat for caveat in every}.values())
+        return each_once(caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
 
     def format(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
         """All parts, one after the other; in JSON, one object."""

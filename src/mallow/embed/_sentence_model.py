@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow._optional import optional, require_all
-from mallow.embed._onnx_text import leading_part
+from mallow.embed._onnx_text import encode_leading_part
 from mallow.embed._protocol import Points, Rows, StreamsFeatures, checked_texts
 from mallow.errors import InputError
 from mallow.models import Source, kept_model, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
@@ -132,4 +132,4 @@ def _leading_parts(model: Any, texts: list[str]) -> list[str]:
     tokenizer = optional("tokenizers", extra="sentence").Tokenizer.from_str(inner.to_str())
     tokenizer.no_padding()
     tokenizer.enable_truncation(max(length, tokenizer.num_special_tokens_to_add(False) + 1))
-    return [leading_part(tokenizer, text, length) for text in texts]
+    return [encode_leading_part(tokenizer, text, length)[0] for text in texts]

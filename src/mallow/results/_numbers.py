@@ -10,7 +10,7 @@ _LEVEL = 0.05  # the usual level of significance
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the interval around it. The attribute that holds the estimate documents what the interval means.
+    """A value and the interval around it. The documentation of the attribute explains the interval.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class Estimate:
 
 
 def p_text(p_value: float) -> str:
-    """A p-value as people write it.
+    """A p-value in the usual notation.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def p_number(p_value: float) -> str:
     >>> p_number(0.0312), p_number(2.34e-5), p_number(3e-9), p_number(0.0496)
     ('0.031', '2.3e-5', '< 1e-5', '0.0496')
     """
-    if p_value <= 1e-5:  # the least that permutations can show
+    if p_value <= 1e-5:  # the smallest p-value from permutations
         return "< 1e-5"
     for digits in (2, 3, 4):
         text = f"{p_value:.{digits}g}"
