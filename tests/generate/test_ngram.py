@@ -251,6 +251,8 @@ def test_greedy_completes_what_it_has_read(manual):
         (lambda: NGram.fit(["a"]).log_prob([3, -1]), "`tokens` must be from 0 to 256; got -1 to 3"),
         (lambda: NGram.fit(["a"]).log_prob([3], []), "`prefix` must have at least one token; got none. Pass None"),
         (lambda: NGram.fit(["a"]).decode([3, 257]), "`tokens` must be from 0 to 256; got 3 to 257"),
+        (lambda: NGram.fit(["a"]).decode([3, -1]), "`tokens` must be from 0 to 256; got -1 to 3"),
+        (lambda: NGram.fit(["a"]).start([[3, -1]]), r"`prefixes` must hold tokens from 0 to 256; got \[3, -1\]"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mallow
+import recorded_fields
 from damaged_results import damage
 from human_votes import simulate
 from mallow import human
@@ -159,6 +160,11 @@ def test_json_loses_nothing(result):
     assert str(again) == str(result)
     assert json.loads(text)["kind"] == f"mallow {result.KIND}"
     assert {field.name for field in fields(result)} <= set(json.loads(text))
+
+
+def test_every_field_that_scripts_read_is_there(result):
+    """The columns of frames, and the keys of summaries and of files, as recorded: programs depend on their names."""
+    assert recorded_fields.field_names(result) == recorded_fields.recorded()[result.KIND]
 
 
 def test_other_data_are_refused(result):

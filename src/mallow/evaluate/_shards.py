@@ -1,4 +1,4 @@
-"""Systems in shards, or on a cluster: the same bits as of arrays in memory."""
+"""Systems in shards, or on a cluster, with the same bits as for arrays in memory."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ from mallow.evidence import (
 )
 from mallow.samples import Chunk, Samples, Shards
 
-_KEPT_PER_ROW = 150  # bytes that evidence keeps of a row: fold, unit, rank, bins, length, score; measured
-_NUMBERS = 2**24  # chosen: of a chunk, 64 MB in float32
+_KEPT_PER_ROW = 150  # bytes that evidence keeps per row: fold, unit, rank, bins, length, score; measured
+_NUMBERS = 2**24  # chosen: numbers in a chunk, 64 MB in float32
 
 Result = TypeVar("Result")
 _LOG = logging.getLogger("mallow")
-# Bytes that evidence takes, measured with 20,000 to 200,000 rows of 128 features:
+# Bytes that evidence needs, measured with 20,000 to 200,000 rows of 128 features:
 _PER_ROW = 8_000
 _PER_ENTRY = 40
-_MOST_ROWS = 100_000  # of a subset, of all sets together; chosen: about half a minute
+_MOST_ROWS = 100_000  # rows of a subset, for all sets together; chosen: about half a minute
 
 
 @dataclass(frozen=True, eq=False)
 class SurveyedSet:
-    """Samples as shards, with what one pass over them tells."""
+    """Samples as shards, with the results of one pass over them."""
 
     samples: Samples
     shards: Shards
@@ -81,7 +81,7 @@ class ShardRows:
         return len(self.shards)
 
     def take(self, places: NDArray[np.int64]) -> Features:
-        """Some rows."""
+        """The rows at these places."""
         return fetch_rows(self.passes, [self.shards], places, self.shards.dtype)
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
@@ -98,7 +98,7 @@ def _call(function: Callable[..., Result], task: tuple[Chunk, list[NDArray[Any]]
 
 
 def streams_evidence(measure: Measure, units: Units) -> bool:
-    """Whether evidence is learned from all rows in chunks: they are many, and what is kept of each fits the memory."""
+    """Whether evidence is learned from all rows in chunks: there are many, and what is kept per row fits memory."""
     return are_many(measure.witness, units) and sum(map(len, units.sets)) * _KEPT_PER_ROW <= memory_budget()
 
 
@@ -111,9 +111,9 @@ class SamplesInMemory:
     samples : dict
         Name → samples with features. The reference is called "".
     caveats : tuple of Caveat
-        That not all were seen.
+        A caveat if not all samples were used.
     places : dict
-        Name → the places of these samples among all. Nothing where all are there.
+        Name → the indices of these samples among all. Empty if all are in memory.
     """
 
     samples: dict[str, Samples]
@@ -122,21 +122,21 @@ class SamplesInMemory:
 
     @property
     def complete(self) -> bool:
-        """Whether all rows are there."""
+        """Whether all rows are in memory."""
         return not self.caveats
 
 
 def fits_memory(rows: int, width: int) -> bool:
-    """Whether so many rows can be evaluated in memory."""
+    """Whether this many rows can be evaluated in memory."""
     return rows * (_PER_ROW + _PER_ENTRY * width) <= memory_budget()
 
 
 def load_some(
     passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True
 ) -> SamplesInMemory:
-    """All samples, if they fit the memory; otherwise those of some units, chosen by a hash of their ids or values.
+    """All samples, if they fit into memory; otherwise only some units, chosen by a hash of their ids or values.
 
-    `evidence` says whether evidence will rest on them.
+    `evidence` is whether they are used for evidence.
     """
     total = sum(len(one.shards) for one in sets.values())
     width = next(iter(sets.values())).shards.width
@@ -169,7 +169,7 @@ def load_some(
 def survey_sets(
     engine: Engine, sets: Mapping[str, Samples], within: Passes | None = None
 ) -> tuple[dict[str, SurveyedSet], Passes]:
-    """One pass over each set, the reference first; and the passes, whose checkpoint the caller removes at the end."""
+    """One pass over each set, the reference first, and the passes, whose checkpoint the caller removes at the end."""
     shards = {name: _as_shards(name or "reference", samples) for name, samples in sets.items()}
     first = next(iter(shards.values()))
     for name, own in shards.items():
@@ -189,7 +189,7 @@ def survey_sets(
 
 
 def check_in_memory(seen: SamplesInMemory, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
-    """What gives reason to doubt the samples of each system; sizes are those of all rows."""
+    """Caveats about the samples of each system. Sizes count all rows."""
     reference = seen.samples[""]
     names = [name for name in seen.samples if name]
     caveats = check_samples({name: (reference, seen.samples[name]) for name in names})
@@ -212,7 +212,7 @@ def run_sharded(
     model: SurveyedSet,
     seen: tuple[Samples, Samples] | None,
 ) -> Run:
-    """All repeats of the estimator, and the summaries of the reference against itself; part of the work of `passes`."""
+    """All repeats of the estimator and the summaries of the reference against itself, as work of `passes`."""
     measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
@@ -243,7 +243,7 @@ def _as_shards(name: str, samples: Samples) -> Shards:
 
 
 def _describe(engine: Engine, shards: Sequence[Shards], *settings: object) -> str:
-    """Everything that passes over these shards depend on, for their checkpoint."""
+    """The settings on which passes over these shards depend, for their checkpoint."""
     if getattr(engine, "checkpoint", None) is None:
         return ""
     files = [
@@ -260,7 +260,7 @@ def _digest(values: NDArray[Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StreamedSystems:
-    """Systems and their reference, surveyed, with those of their samples that are in memory."""
+    """Systems and their reference, surveyed, with their samples that are in memory."""
 
     passes: Passes
     sets: dict[str, SurveyedSet]  # the reference is called ""
@@ -274,7 +274,7 @@ class StreamedSystems:
 
     @property
     def pairs(self) -> Pairs:
-        """Each system with the reference, as far as they are in memory."""
+        """Each system with the reference, only the samples in memory."""
         return {name: (self.seen.samples[""], own) for name, own in self.seen.samples.items() if name}
 
     @property
@@ -307,7 +307,7 @@ class StreamedSystems:
             for reference, model in parts:
                 seen = None if self.complete else self.pairs[name]
                 sets = {"": self.sets[""], name: self.sets[name]}
-                if self.complete and model is not self.seen.samples[name]:  # one generation, or in another order
+                if self.complete and model is not self.seen.samples[name]:  # one generation, or in a different order
                     sets, _ = survey_sets(self.passes.engine, {"": reference, name: model}, within=self.passes)
                 if not settings.repeats:
                     itself = dict.fromkeys(SUMMARIES, float("nan"))
@@ -319,7 +319,7 @@ class StreamedSystems:
 
 
 def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSystems:
-    """Survey the reference and all systems, and read those of their samples that fit the memory.
+    """Survey the reference and all systems, and read as many of their samples as fit into memory.
 
     The caller removes the checkpoint at the end (`passes.finish`).
     """

@@ -1,4 +1,4 @@
-"""How sure a result is: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
+"""The certainty of results: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
 
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import ONE_SIDED, Certificate, certify

@@ -1,4 +1,4 @@
-"""The public test of identity, of samples."""
+"""The public test of identity for samples."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def permutation_test(
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> float:
-    """The p-value of the hypothesis that model and reference are one distribution, by exchanging units between them.
+    """The p-value for "model and reference have one distribution", by exchanging units between them.
 
-    Small means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: several
-    statistics of the features at once, exact where units are exchangeable. Samples that share an id (or a
-    prompt, without ids) are one unit, and so is row i of both sides with `paired`: shared prompts and several samples
-    per prompt are no problem. Where few permutations reach the observed gap, up to 100,000 are drawn; none gives
-    a smaller p-value than 0.00001.
+    A small value means that the gap is real, however close to 1 the score is. It is the test behind `Score.p_value`: it
+    uses several statistics of the features at once and is exact if units are exchangeable. Samples that share an id (or
+    a prompt, without ids) are one unit, and so is row i of both sides with `paired`, so shared prompts and several
+    samples per prompt are no problem. If few permutations reach the observed gap, up to 100,000 are drawn, and the
+    smallest possible p-value is 0.00001.
 
-    Where five units or more have several samples of both sides, a second test exchanges samples within units: it sees
-    changes that are different for each prompt. The p-value is then twice the smaller of the two. That needs samples
-    that are independent given their prompt; if they are not, pass ``independent_samples=False``.
+    If at least five units have several samples of both sides, a second test exchanges samples within units. It detects
+    changes that are different for each prompt. The p-value is then twice the smaller of the two. The samples must be
+    independent given their prompt; if they are not, pass ``independent_samples=False``.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def run_permutations(
     permutations: int = 999,
     rng: int | np.random.Generator | None = 0,
 ) -> IdentityTest:
-    """The whole test of samples with features: its p-value, whether it is exact, and what each statistic says."""
+    """The whole test of samples with features: its p-value, whether it is exact, and the p-value of each statistic."""
     seed = seed_from(rng)
     whole("permutations", permutations, least=1)
     *points, widths = pair_spaces(reference, model)

@@ -19,24 +19,24 @@ from mallow.samples import read
 
 @dataclass(frozen=True)
 class StudyDesign:
-    """How a study is made. The defaults are those of the paper (sec:a:human-eval), with quality checks added.
+    """The design of a study. The defaults follow the paper (sec:a:human-eval), with additional quality checks.
 
     Attributes
     ----------
     pairs : AllPairs, Star, DOptimal or a function
-        How often each pair of systems is compared.
+        The number of comparisons of each pair of systems.
     window : TextWindow
-        How long texts are; not used for images.
+        The length of texts; not used for images.
     prompts : PromptFilter or None
-        Which prompts are used; None: all of them.
+        The rule for choosing prompts; None: all of them.
     checks : QualityChecks
     votes : int
-        How many annotators judge each pair. One, as published, ranks systems best for its price; two or more also show
-        how far annotators agree.
+        The number of annotators who judge each pair. One, as published, gives the best ranking for its price; two or
+        more also show the agreement of annotators.
     per_annotator : int or None
-        The most pairs for one annotator, quality checks included; None: no limit.
+        The largest number of pairs for one annotator, including quality checks; None: no limit.
     form : Form or None
-        What annotators read; None: `TEXT_FORM` or `IMAGE_FORM`.
+        The texts that annotators read; None: `TEXT_FORM` or `IMAGE_FORM`.
     reference_name : str
         The name of the reference among the systems.
 
@@ -72,23 +72,23 @@ def design_study(
     """A study that compares systems with the reference and with each other, pair by pair.
 
     For each comparison a prompt is drawn that both systems continue at sufficient length, without replacement within a
-    pair of systems, and those used least so far first (paper: sec:a:human-eval:datasheet). Each pair of systems has
-    each system on the left in half of its comparisons, to within one; so has each system over all. The order of the
+    pair of systems, and the least used prompts first (paper: sec:a:human-eval:datasheet). In each pair of systems, each
+    system is on the left in half of the comparisons, to within one, and so is each system overall. The order of the
     tasks keeps the pairs of systems balanced at any time.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table or `Samples`
-        With ids or prompts by which the samples of the systems belong to it. Without either, samples are paired by
-        place.
+        Samples with ids or prompts, by which the samples of the systems are matched. Without either, samples are
+        matched by position.
     systems : mapping of name to the same
         At least one.
     design : StudyDesign
     gold : sequence of Task
-        Gold pairs of your own, with `expected`. They replace those that `design.checks.gold` would make. Pictures need
-        them.
+        Your own gold pairs, with `expected`. They replace the automatic pairs of `design.checks.gold`. Studies of
+        pictures need them.
     rng : int, Generator or None
-        The seed: the same samples and the same seed give the same study.
+        The seed. The same samples and the same seed give the same study.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.G
 
 
 def _make_gold(pool: Pool, reference: str, count: int, rng: np.random.Generator) -> tuple[Task, ...]:
-    """Texts of the reference against their own words in random order: everybody who reads them knows the answer."""
+    """Texts of the reference against their own words in random order, with an obvious answer."""
     if pool.kind != "text" or not count:
         return ()
     prompts = sorted(pool.items[reference])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mallow.explain import Diagnosis
 
 
-# Characters that HTML or UTF-8 cannot carry; a sample may hold any.
+# Characters that HTML or UTF-8 cannot represent; a sample may contain any.
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -47,12 +47,12 @@ def html(
     ----------
     comparison : Comparison, Score, or mapping name → Score
     diagnoses : mapping system → Diagnosis, or None
-        Where the gap of each system is, with examples: results of `mallow.diagnose`.
+        The regions of the gap of each system, with examples: results of `mallow.diagnose`.
     ranking : Ranking, Rankings, JudgedRanking or None
-        What people said of the same systems: a result of `mallow.human.rank`. The page then shows metrics and people
-        side by side.
+        The ranking of the same systems by people: a result of `mallow.human.rank`. The page then shows metrics and
+        people side by side.
     title : str or None
-        None: what was compared.
+        None: the names of the compared systems.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
-    """What the template shows of a comparison and of its diagnoses."""
+    """The values that the template shows for a comparison and its diagnoses."""
     scores = comparison.scores
     axis, strips = svg.score_strips(scores)
     return {
@@ -184,7 +184,7 @@ def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict
 
 
 def _tagged_caveats(caveats: tuple[Caveat, ...], systems: list[str]) -> list[tuple[str, str]]:
-    """Kind and line of each caveat, kind by kind; equal ones of several systems are one line."""
+    """Kind and line of each caveat, kind by kind, with equal caveats of several systems in one line."""
     by_kind: dict[str, list[Caveat]] = {}
     for caveat in caveats:
         by_kind.setdefault(caveat.kind, []).append(caveat)
@@ -196,5 +196,5 @@ def _read_template(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """What lets a Content-Security-Policy pass this text and no other."""
+    """The hash by which a Content-Security-Policy allows only this text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"

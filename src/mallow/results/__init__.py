@@ -1,4 +1,4 @@
-"""What every result offers: text, tables, JSON and back, data frames, pictures."""
+"""The common parts of all results: text, tables, JSON and back, data frames, pictures."""
 
 from mallow.results import _draw as draw
 from mallow.results._result import Result, from_plain, join_names, merge_caveats, to_plain

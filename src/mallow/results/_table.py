@@ -19,12 +19,12 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "`": r"\textasciigrave{}",
-    "<": r"\textless{}",  # these three are other characters in LaTeX's oldest fonts
+    "<": r"\textless{}",  # these three are different characters in LaTeX's oldest fonts
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "[": "{[}",
     "*": "{*}",
-    "-": "-{}",  # where another one follows: two hyphens, not a dash
+    "-": "-{}",  # before a second hyphen, to get two hyphens instead of a dash
     "χ²": r"$\chi^2$",
     "²": r"$^2$",
     "±": r"$\pm$",
@@ -39,10 +39,10 @@ _LATEX = {
 _LATEX_MARKS = re.compile(
     "|".join(["-(?=-)", "χ²", r"^[\[*]", *(re.escape(mark) for mark in _LATEX if mark not in ("-", "χ²", "[", "*"))])
 )
-# HTML entities are understood by every kind of Markdown, backslashes before these characters are not.
+# Every kind of Markdown understands HTML entities, but not backslashes before these characters.
 _MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# Only where they can mean something: what begins an entity or a tag, stars that can begin emphasis, underscores that
-# are not inside a word. "p < 0.05" and "MAUVE*" stay as they are.
+# Only if they can have a meaning: the start of an entity or a tag, stars that can begin emphasis, underscores that are
+# not inside a word. "p < 0.05" and "MAUVE*" do not change.
 _MARKDOWN_MARKS = re.compile(
     r"[\\`{}\[\]|#~$>]|&(?=[#A-Za-z])|<(?=[A-Za-z/!?])|\*(?=\S)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
 )
@@ -50,7 +50,7 @@ _MARKDOWN_MARKS = re.compile(
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the interval around it. The attribute that holds the estimate documents what the interval means.
+    """A value and the interval around it. The documentation of the attribute explains the interval.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Estimate:
 
 
 def p_text(p_value: float) -> str:
-    """A p-value as people write it.
+    """A p-value in the usual notation.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def p_number(p_value: float) -> str:
     >>> p_number(0.0312), p_number(2.34e-5), p_number(3e-9), p_number(0.0496)
     ('0.031', '2.3e-5', '< 1e-5', '0.0496')
     """
-    if p_value <= 1e-5:  # the least that permutations can show
+    if p_value <= 1e-5:  # the smallest p-value from permutations
         return "< 1e-5"
     for digits in (2, 3, 4):
         text = f"{p_value:.{digits}g}"
@@ -136,13 +136,13 @@ class TableData:
     Attributes
     ----------
     head, rows : sequence of str, sequence of such
-        Plain text; every row is as long as the head. A heading may have several lines, which only text keeps apart.
+        Plain text; every row is as long as the head. A heading may have several lines, which only text keeps separate.
     marked : collection of (row, column)
         Cells to highlight: with * in text, in bold otherwise.
     breaks : collection of int
         Rows before which a group begins.
     left : collection of int
-        Columns aligned to the left, as words are. The others are aligned to the right.
+        Columns aligned to the left, such as words. The others are aligned to the right.
     """
 
     head: Row
@@ -168,7 +168,7 @@ def render(form: str, table: TableData, *, width: int | None = None) -> str:
     """
     if form not in FORMS:
         raise InputError(f"`form` must be one of {', '.join(FORMS)}; got {form!r}.")
-    # Whatever name a cell holds, it cannot move the cursor, or begin another row.
+    # No name in a cell can move the cursor, or begin a new row.
     rows = [[visible(cell, lines=False) for cell in row] for row in table.rows]
     table = replace(table, head=list(map(visible, table.head)), rows=rows)
     text = FORMS[form](table)
