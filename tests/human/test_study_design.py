@@ -212,7 +212,7 @@ def test_the_published_study(shared):
         )
     human = systems.pop("human")
     window = TextWindow(150, 256, str(shared / "data" / "gpt2-bpe"))
-    study = design_study(human, systems, StudyDesign(window=window))
+    study = design_study(human, systems, StudyDesign(AllPairs(90), window, votes=1))
     assert set(study.pair_counts.values()) == {90}
     lengths = [length for task in study.tasks for length in (task.left_length, task.right_length)]
     assert 150 <= min(lengths) <= max(lengths) <= 256
@@ -227,3 +227,23 @@ def test_a_study_says_how_often_systems_are_compared():
     fewer = replace(study, tasks=study.tasks[1:])
     assert sorted(fewer.pair_counts.values()) == [5, 6, 6]
     assert "3 pairs of systems, 5 to 6 comparisons each" in str(fewer)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(60, TextWindow(60, 77)), (300, TextWindow(200, 256)), (7, TextWindow(7, 9))]
+)
+def test_the_default_length_is_one_that_the_texts_have(words, expected):
+    prompts = [f"This is the beginning of the story with number {i}, in which" for i in range(100)]
+    sides = [Samples(texts=[f"{name} " * words] * 100, prompts=prompts) for name in ("she", "it")]
+    study = design_study(sides[0], {"it": sides[1]})
+    assert study.settings["window"] == repr(expected)
+    assert (len(study.tasks), study.votes) == (45, 2)  # two votes each show agreement
+    assert f"Texts of {min(words, expected.most)} to" in str(study)
+
+
+def test_the_default_length_leaves_twice_the_prompts_that_are_used():
+    prompts = [f"This is the beginning of the story with number {i}, in which" for i in range(150)]
+    texts = ["word " * (30 + i) for i in range(150)]  # 90 of them have 90 words or more
+    study = design_study(Samples(texts=texts, prompts=prompts), {"m": Samples(texts=texts, prompts=prompts)})
+    assert study.settings["window"] == repr(TextWindow(90, 115))
+    assert study.dropped == {"all texts shorter than 90 tokens": tuple(prompts[:60])}

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.caveats import rename_system, system_size_caveats, unique_caveats
+from mallow.caveats import align_samples, rename_system, system_size_caveats, unique_caveats
 from mallow.embed import AnyEmbedder, JointEmbedder, add_spaces, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, settle
 from mallow.errors import InputError, warn_about
+from mallow.evaluate._aligned import with_aligned_signature
 from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
 from mallow.evaluate._order import rank_systems
@@ -37,6 +38,7 @@ def compare(
     rng: int | np.random.Generator | None = 0,
     baseline: str | None = None,
     engine: AnyEngine = None,
+    align: str | Sequence[str] = (),
 ) -> Comparison:
     """Score several systems against one reference and test which differences are real.
 
@@ -65,6 +67,8 @@ def compare(
         Only compare all systems with this one. None: compare all pairs.
     engine :
         As in `score`. ``Quantize(codebook="shared")`` needs all samples in memory.
+    align :
+        Differences unrelated to the model that are removed from all sets first, as in `score`.
 
     Examples
     --------
@@ -86,6 +90,7 @@ def compare(
         prompts=prompts,
         baseline=baseline,
         engine=engine,
+        align=align,
     )
     warn_about(comparison.caveats)
     return comparison
@@ -101,14 +106,19 @@ def compare_quietly(
     prompts: str | None = "joint",
     baseline: str | None = None,
     engine: AnyEngine = None,
+    align: str | Sequence[str] = (),
 ) -> Comparison:
     """`compare` without warnings, for callers that pass the caveats on."""
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", settings.repeats, least=1)
-    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True, paired=paired, prompts=prompts)
+    pairs = embed_pairs(
+        reference, systems, embedder, settings.measure, lazy=True, paired=paired, prompts=prompts, align=align
+    )
     with open_systems(pairs, settings.measure, engine) as opened:
-        return _compare_systems(opened, settings, baseline)
+        comparison = _compare_systems(opened, settings, baseline)
+    scores = {name: with_aligned_signature(score, align) for name, score in comparison.scores.items()}
+    return replace(comparison, scores=scores, signature=next(iter(scores.values())).signature)
 
 
 def _check_names(systems: Mapping[str, Any]) -> None:
@@ -128,6 +138,7 @@ def embed_pairs(
     lazy: bool = False,
     paired: bool = False,
     prompts: str | None = "joint",
+    align: str | Sequence[str] = (),
 ) -> Pairs:
     """Each system with the reference, embedded.
 
@@ -138,6 +149,7 @@ def embed_pairs(
     _check_names(systems)
     # The reference comes first, under a name that differs from all systems.
     sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy, paired=paired)
+    sets = align_samples(sets, align)
     chosen = resolve_embedder(sets, embedder)
     if isinstance(chosen, JointEmbedder) and not shares_bins(measure):
         by_system = {name: embed_all({"": sets[""], name: sets[name]}, chosen, prompts=prompts) for name in systems}

@@ -14,7 +14,17 @@ from mallow.errors import Caveat, InputError
 from mallow.evaluate._order import LEVEL, OrderedSystems
 from mallow.evaluate._score import Score, brief_values
 from mallow.evidence import Signature
-from mallow.results import Result, TableData, at_least, at_most, draw, join_names, merge_caveats, p_number, render
+from mallow.results import (
+    Result,
+    TableData,
+    draw,
+    interval_cell,
+    join_names,
+    merge_caveats,
+    number_cell,
+    p_cell,
+    render,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,17 +38,15 @@ _NOT_COMPUTED = "not computed"
 _CERTIFIED = ["certified\nMAUVE", "95% upper\nbound"]
 # The columns available to tables of scores.
 _COLUMNS: dict[str, Callable[[Score], str]] = {
-    "certified\nMAUVE": lambda score: f"{score.certified['mauve'].value:.4f}",
-    "95% upper\nbound": lambda score: at_most(score.certified["mauve"].high),
-    "integral\nat least": lambda score: at_least(score.certified["frontier_integral"].low),
-    "p-value\n(no gap)": lambda score: p_number(score.p_value),
-    "published\nMAUVE": lambda score: f"{score.mauve:.3f}" if score.is_published else _NOT_COMPUTED,
+    "certified\nMAUVE": lambda score: number_cell(score.certified["mauve"].value),
+    "95% upper\nbound": lambda score: number_cell(score.certified["mauve"].high, rounded="up"),
+    "integral\nat least": lambda score: number_cell(score.certified["frontier_integral"].low, rounded="down"),
+    "p-value\n(no gap)": lambda score: p_cell(score.p_value),
+    "published\nMAUVE": lambda score: number_cell(score.mauve, 3) if score.is_published else _NOT_COMPUTED,
     "published\n(self-score)": lambda score: (
         f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})" if score.is_published else _NOT_COMPUTED
     ),
-    "95% of\nrepeat samples": lambda score: (
-        "{:.3f} to {:.3f}".format(*score.interval["mauve"]) if score.interval else "–"
-    ),
+    "95% of\nrepeat samples": lambda score: interval_cell(*score.interval["mauve"], 3) if score.interval else "–",
     "samples": lambda score: f"{score.n[0]:,} and {score.n[1]:,}",
 }
 
@@ -63,10 +71,6 @@ class ScoredSystems(Result, ABC):
         scores: dict[str, Score] = self.scores  # type: ignore[attr-defined]
         return scores
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        """The tables below the verdict; "" for a table without rows."""
-        return [self.table(width=width)]
-
     def _signature(self) -> Signature | None:
         """The signature of all scores; None if they have no common signature."""
         return None
@@ -74,7 +78,7 @@ class ScoredSystems(Result, ABC):
     def _blocks(self, width: int | None) -> list[str]:
         verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
         signature = self._signature()
-        blocks = [verdict, *self._tables(width), "" if signature is None else str(signature)]
+        blocks = [verdict, *self._tables(width=width), "" if signature is None else str(signature)]
         return [block for block in blocks if block]
 
     def caveat_lines(self) -> list[str]:
@@ -96,8 +100,8 @@ class ComparedSystems(ScoredSystems):
     def _scored(self) -> dict[str, Score]:
         return self.comparison.scores
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.comparison.difference_table(width=width)]
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.comparison.difference_table(form, width=width)]
 
     def _signature(self) -> Signature:
         return self.comparison.signature
@@ -121,15 +125,24 @@ def score_record(score: Score) -> dict[str, Any]:
 
 
 def render_differences(
-    title: str, rows: Iterable[tuple[str, str, float, float, float, float]], form: str, width: int | None
+    title: str,
+    rows: Iterable[tuple[str, str, float, float, float, float]],
+    form: str,
+    width: int | None,
+    digits: int | None = None,
 ) -> str:
     """Differences of the certified area as a table: two names, the difference, its interval, and a p-value."""
     head = [title, "certified\nMAUVE", "95% interval\nof the difference", "p, corrected\nfor all pairs"]
     cells = [
-        [f"{first} − {second}", f"{value:+.4f}", f"{low:+.4f} to {high:+.4f}", p_number(p_value)]
+        [
+            f"{first} − {second}",
+            number_cell(value, rounded="signed"),
+            interval_cell(low, high, rounded="signed"),
+            p_cell(p_value),
+        ]
         for first, second, value, low, high, p_value in rows
     ]
-    return render(form, TableData(head, cells), width=width)
+    return render(form, TableData(head, cells), width=width, digits=digits)
 
 
 @dataclass(frozen=True)
@@ -262,8 +275,16 @@ class Comparison(OrderedSystems, ScoredSystems):
         draw.frontiers(ax, self.scores, certified=not published if certified is None else certified)
         return ax
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.difference_table(width=width)]
+    def plot_ranks(self, ax: Axes | None = None) -> Axes:
+        """Draw the ranks that the significant differences allow each system; returns the axes."""
+        if not self.ranks:
+            raise InputError("a comparison with a baseline has no ranks. Compare all pairs: leave out `baseline`.")
+        ax = draw.axes(ax)
+        draw.ranks(ax, self.ranks)
+        return ax
+
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.difference_table(form, width=width)]
 
     def _signature(self) -> Signature:
         return self.signature
@@ -329,8 +350,9 @@ class Comparison(OrderedSystems, ScoredSystems):
             [name, *_certified_cells(score), *score_cells(score, titles), self._rank_text(name)]
             for name, score in self.scores.items()
         ]
-        itself = [[name, "", "", "", f"{value:.3f}", "", ""] for name, value in self._self_scores().items()]
-        return TableData(["", *_CERTIFIED, *titles, "rank"], [*rows, *itself], breaks=[len(rows)])
+        itself = [[name, "", "", "", number_cell(value, 3), "", ""] for name, value in self._self_scores().items()]
+        best = [(list(self.scores).index(self.winner), column) for column in (0, 1)] if self.winner else []
+        return TableData(["", *_CERTIFIED, *titles, "rank"], [*rows, *itself], breaks=[len(rows)], bold=best)
 
     def _self_scores(self) -> dict[str, float]:
         """The score of the reference against itself, by size if the systems have different sizes."""
@@ -354,7 +376,7 @@ class Comparison(OrderedSystems, ScoredSystems):
         names = list(self.scores)
         return tuple(sorted(oriented, key=lambda pair: (names.index(pair.first), names.index(pair.second))))
 
-    def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
+    def difference_table(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
         """The differences of the certified area as a table; with more than 10 pairs, only between neighbours.
 
         "" for none.
@@ -369,7 +391,7 @@ class Comparison(OrderedSystems, ScoredSystems):
             for pair in shown
         ]
         title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
-        return render_differences(title, rows, form, width)
+        return render_differences(title, rows, form, width, digits)
 
     def _records(self) -> list[dict[str, Any]]:
         records = []

@@ -7,9 +7,11 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from mallow.embed import AnyEmbedder, embed_all
+from mallow.caveats import align_samples
+from mallow.embed import AnyEmbedder, embed_all, read_all
 from mallow.engine import AnyEngine, overall
 from mallow.errors import InputError, warn_about
+from mallow.evaluate._aligned import with_aligned_signature, with_measured_caveats
 from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._run import Settings
@@ -35,6 +37,7 @@ def score(
     engine: AnyEngine = ...,
     by: None = ...,
     match: None = ...,
+    align: str | Sequence[str] = ...,
 ) -> Score: ...
 
 
@@ -52,6 +55,7 @@ def score(
     engine: AnyEngine = ...,
     by: str | Pair,
     match: None = ...,
+    align: str | Sequence[str] = ...,
 ) -> GroupScores: ...
 
 
@@ -69,6 +73,7 @@ def score(
     engine: AnyEngine = ...,
     by: None = ...,
     match: Match,
+    align: str | Sequence[str] = ...,
 ) -> MatchedScore: ...
 
 
@@ -85,6 +90,7 @@ def score(
     engine: AnyEngine = None,
     by: str | Pair | None = None,
     match: Match | None = None,
+    align: str | Sequence[str] = (),
 ) -> Score | GroupScores | MatchedScore:
     """How far the model's samples are from the reference: what the data prove about the gap, and the published score.
 
@@ -124,6 +130,11 @@ def score(
         of both sources, or one value (a number or a name) for each sample of the reference and of the model;
         ``{"height": pair}`` gives it a name. The result is a `mallow.evaluate.MatchedScore`: how much of the gap is
         explained by the covariate. The choice of the subset depends only on the covariate, so its p-value is valid.
+    align : str or sequence of str
+        Differences unrelated to the model that are removed from both sides first: "quotes" (quotation marks, dashes
+        and dots become ASCII), "space" (runs of white space become one space), "case" (lower case), "length" (texts are
+        cut until lengths have one distribution), and "format" for images (one size, mode and JPEG quality). If a
+        caveat reports such a difference and a gap is certified, the caveat also reports the bound without it.
 
     Examples
     --------
@@ -159,9 +170,11 @@ def score(
     pair = {"reference": reference, "model": model}
     result: Score | GroupScores | MatchedScore
     with overall():
-        x, y = embed_all(pair, embedder, lazy=is_whole, paired=paired, prompts=prompts).values()
+        sets = align_samples(read_all(pair, embedder, lazy=is_whole, paired=paired), align)
+        x, y = embed_all(sets, embedder, lazy=is_whole, prompts=prompts).values()
         if is_whole:
-            result = score_whole(x, y, settings, engine)
+            whole = with_aligned_signature(score_whole(x, y, settings, engine), align)
+            result = with_measured_caveats(whole, sets, embedder, measure, prompts=prompts, aligned=align)
         elif by is not None:
             result = score_groups(x.load(), y.load(), by, settings)
         else:

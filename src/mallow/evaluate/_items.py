@@ -140,8 +140,8 @@ class ItemComparison(OrderedSystems, ScoredSystems):
             if pair.detectable > 0
         }
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.difference_table(width=width)]
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.difference_table(form, width=width)]
 
     def _table(self) -> TableData:
         rows = []

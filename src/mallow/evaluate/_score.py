@@ -29,7 +29,18 @@ from mallow.evidence import (
     published_interval,
 )
 from mallow.explain import Reason, numbers_apart, verdict_text
-from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
+from mallow.results import (
+    Estimate,
+    Result,
+    TableData,
+    at_least,
+    at_most,
+    draw,
+    interval_cell,
+    number_cell,
+    p_text,
+    render,
+)
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
@@ -185,20 +196,21 @@ class Score(Result):
         rows = []
         if self.certified:
             one = self.certified[name]
-            limit = f"at most {at_most(one.high)}" if name == "mauve" else f"at least {at_least(one.low)}"
+            upper = number_cell(one.high, rounded="up", words="at most ")
+            limit = upper if name == "mauve" else number_cell(one.low, rounded="down", words="at least ")
             bound = "upper" if name == "mauve" else "lower"
-            rows.append(["certified", f"{one.value:.4f}", limit, f"95% {bound} bound on the true value"])
+            rows.append(["certified", number_cell(one.value), limit, f"95% {bound} bound on the true value"])
         if not self.is_published:
             return [*rows, ["published", "not computed", "–", _install_text(self.signature)]]
         span = self.interval.get(name)
-        text = "–" if span is None else f"{span[0]:.4f} to {span[1]:.4f}"
+        text = "–" if span is None else interval_cell(*span)
         about = "no interval without bins" if span is None else "95% of repeat samples of this size"
-        rows.append(["published", f"{getattr(self, name):.4f}", text, about])
+        rows.append(["published", number_cell(getattr(self, name)), text, about])
         if self.debiased:
             one = self.debiased[name]
             about = "with unlimited samples, same bins"
-            rows.append(["bias-corrected", f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", about])
-        rows.append(["self-score", f"{self.self_score[name]:.4f}", "–", "about what a perfect model gets"])
+            rows.append(["bias-corrected", number_cell(one.value), interval_cell(one.low, one.high), about])
+        rows.append(["self-score", number_cell(self.self_score[name]), "–", "about what a perfect model gets"])
         return rows
 
     def mauve_table(self, form: str = "text", *, width: int | None = None) -> str:
@@ -264,18 +276,21 @@ class Score(Result):
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         """Draw the published frontier, exponentiated, with the area below it shaded, and the certified frontier.
 
-        Returns the axes.
+        Returns the axes. Several scores on the same axes differ in colour, dash and marker: give each its `label`.
 
         With several repeats the curve has a band: the curves of all repeats lie between its edges. The true curve lies
         below the dashed one, up to the noise of sampling.
         """
         ax = draw.axes(ax)
+        name = f"{label}, " if label else ""
+        style: dict[str, Any] = {"number": (number := draw.count_frontiers(ax)), "shade": 0.06 if number else 0.15}
         if self.is_published:
-            draw.exponentiated(ax, self, label=label or f"published: {self.mauve:.3f}", band="all clusterings")
-            draw.certified_line(ax, self)
+            published = f"{name}published: {self.mauve:.3f}"
+            draw.exponentiated(ax, self, label=published, band=f"{name}all clusterings", **style)
+            draw.certified_line(ax, self, name=name, number=number)
         else:
-            certified = f"certified: {self.certified['mauve'].value:.3f}"
-            draw.exponentiated(ax, self, label=label or certified, certified=True)
+            certified = f"{name}certified: {self.certified['mauve'].value:.3f}"
+            draw.exponentiated(ax, self, label=certified, certified=True, **style)
         draw.legend(ax)
         return ax
 

@@ -96,8 +96,8 @@ class Track(ComparedSystems):
     def __repr__(self) -> str:
         return f"Track({len(self.steps)} checkpoints, {len(self.changes)} changes, tau={self.trend.tau:.2f})"
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.change_table(width=width)]
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.change_table(form, width=width)]
 
     @property
     def verdict(self) -> str:

@@ -29,7 +29,7 @@ from mallow.evidence._measure import (
     make_signature,
     measure_for,
 )
-from mallow.evidence._permutation_test import permutation_test, run_permutations
+from mallow.evidence._permutation_test import PermutationTest, PValue, permutation_test, run_permutations
 from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.evidence._space import find_space

@@ -199,6 +199,8 @@ class Signature:
         The independent units, such as "60 pairs by prompt"; "" if no result depends on them.
     spaces : str
         The spaces that evidence used in addition to the features, such as "style, agreement"; "" for none.
+    aligned : str
+        The differences that were removed from both sides, such as "quotes, length"; "" for none.
     libraries : str
         If results may differ between machines, the versions of numpy and of its BLAS, with the kernel for this
         processor.
@@ -224,6 +226,7 @@ class Signature:
     libraries: str = ""
     units: str = ""
     spaces: str = ""
+    aligned: str = ""
 
     def __str__(self) -> str:
         codebook = "" if self.codebook is None else f", codebook {self.codebook}"
@@ -236,6 +239,7 @@ class Signature:
             f"n={self.n}, m={self.m}{bins}",
             self.units,
             f"evidence also by {self.spaces}" if self.spaces else "",
+            f"aligned in {self.aligned}" if self.aligned else "",
             f"repeats={self.repeats}, rng={self.rng}{generations}",
             f"held-out scores ±{self.tolerance:.0e}" if self.tolerance else "",
             self.libraries,

@@ -5,17 +5,13 @@ This module has the candidates for features and images.
 
 from __future__ import annotations
 
-import importlib.util
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._optional import optional
 from mallow.embed import shares_prompts
 from mallow.evidence import holm
 from mallow.explain._reason import Kind
@@ -37,16 +33,6 @@ _RATIO = 1.05  # chosen: smaller differences of distances are not mentioned
 _SHOWN = 3  # columns in a phrase; chosen
 _CONSTANT = 1e-6  # times its mean: a column that varies less is constant; rounding of single precision
 Rows = NDArray[Any]
-_SIDE = 64  # pixels of the square that an image is shrunk to; chosen
-# Trait → the adjective for more of it, for less of it, and the name of the number.
-_LOOKS = {
-    "size": ("larger", "smaller", "shorter side {} pixels on average, reference {}"),
-    "proportion": ("wider", "narrower", "width over height {} on average, reference {}"),
-    "brightness": ("brighter", "darker", "mean brightness {} of 255, reference {}"),
-    "contrast": ("more contrasting", "flatter", "standard deviation of brightness {} of 255, reference {}"),
-    "colour": ("more colourful", "less colourful", "mean saturation {} of 255, reference {}"),
-    "detail": ("more detailed", "smoother", "mean step between neighbouring pixels {} of 255, reference {}"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +51,8 @@ class Candidate:
         For "the trait does not differ between the sides"; adjusted for everything that was tested together.
     terms : tuple of str
         The words in the phrase.
+    effect : float
+        The difference of the means in standard deviations within the sides, if it is known.
     """
 
     kind: Kind
@@ -74,6 +62,7 @@ class Candidate:
     p_value: float = 1.0
     adjusted: float = 1.0
     terms: tuple[str, ...] = ()
+    effect: float = 0.0
 
 
 def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -267,41 +256,3 @@ def _column_phrase(columns: NDArray[np.intp], moments: Array, amounts: tuple[str
         what = "means" if name == "mean" else "spreads"
         text = f"other {what} in columns {join_names(list(map(str, columns)))} (column {columns[0]}: {numbers})"
     return lambda *_: (text, values)
-
-
-def image_candidates(paths: Sequence[Path]) -> list[Candidate]:
-    """Traits of images, such as brightness, that may be reasons; none without Pillow, or if an image cannot be read."""
-    if importlib.util.find_spec("PIL") is None:
-        return []
-    pillow = optional("PIL.Image", extra="images")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # very large images are legal
-            values = np.array([_measure(path, pillow) for path in paths])
-    except Exception:  # a decoder may raise anything; the embedder decides whether an image can be used
-        return []
-    return [_image_candidate(name, column) for name, column in zip(_LOOKS, values.T, strict=True)]
-
-
-def _measure(path: Path, pillow: Any) -> list[float]:
-    """The numbers of one image, in the order of `_LOOKS`."""
-    with pillow.open(path) as image:
-        width, height = image.size
-        image.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # JPEG files are decoded no finer than needed
-        small = image.convert("RGB").resize((_SIDE, _SIDE), pillow.Resampling.BOX)
-    bright = np.asarray(small.convert("L"), dtype=np.float64)
-    saturation = np.asarray(small.convert("HSV"), dtype=np.float64)[..., 1]
-    steps = np.abs(np.diff(bright, axis=0)).mean() + np.abs(np.diff(bright, axis=1)).mean()
-    size, proportion = float(min(width, height)), width / height
-    return [size, proportion, float(bright.mean()), float(bright.std()), float(saturation.mean()), float(steps) / 2.0]
-
-
-def _image_candidate(name: str, trait: Array) -> Candidate:
-    more, less, numbers = _LOOKS[name]
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        shown = numbers.format(*numbers_apart(model, reference))
-        text = f"{more if model > reference else less} images ({shown})"
-        return text, {"model": model, "reference": reference}
-
-    return Candidate("trait", trait, phrase)

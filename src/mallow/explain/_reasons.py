@@ -16,11 +16,11 @@ from mallow.explain._candidates import (
     Candidate,
     column_candidates,
     distance_candidate,
-    image_candidates,
     judge_traits,
     prompt_candidate,
     standardise,
 )
+from mallow.explain._looks import image_candidates
 from mallow.explain._reason import LEVEL, Reason
 from mallow.explain._unit_tests import UnitTests, one_sided
 from mallow.explain._words import split_texts, style_candidates, word_candidates
@@ -30,6 +30,7 @@ _MOST = 5  # reasons; chosen
 _LEAST_SHARE = 0.01  # share of the evidence that a reason must explain; chosen
 _FAMILIES = 2  # families of candidates with separate (Holm) corrections; p-values are then multiplied by this
 _TESTS = 2  # tests of each candidate: that it differs, and that it correlates with the score
+_LARGE = 0.8  # standard deviations; the usual word for this difference is "large"
 _IMAGES = 250  # images of each side that are opened; chosen: about a second
 
 
@@ -39,9 +40,10 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     The most important comes first.
 
     For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, the traits
-    of `find_confounds`, and the similarity of texts to their prompts. For images: size, brightness, contrast, colour
-    and detail of 250 of each side. For features: columns with different means or spreads. For all: the distance from
-    the centre of the features and, if both sides have several samples of a prompt, their similarity.
+    of `find_confounds`, and the similarity of texts to their prompts. For images: size, brightness, contrast, colour,
+    detail, blur, noise, traces of JPEG, crop and repeated textures of 250 of each side. For features: columns with
+    different means or spreads. For all: the distance from the centre of the features and, if both sides have several
+    samples of a prompt, their similarity.
 
     A trait is a reason if it passes two tests over units, which allow for shared prompts and several samples per
     prompt. First, its mean differs between model and reference. Second, among samples of the same side, samples in
@@ -49,6 +51,9 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     not a reason, and neither is a topic that affects the score but that both sides share. P-values of the first test
     are corrected (Holm) for everything that was tested, p-values of the second for all traits that passed the first,
     and both for being two tests.
+
+    A flaw that all images of the model share cannot correlate with the score among them. It is a reason if it passes
+    the first test and its means are at least 0.8 standard deviations apart. Such reasons come last.
 
     The first reason is the trait that explains most of the mean difference between the scores of both sides: the slope
     of the score within the sides times the difference of the trait. The next is the trait that explains most of the
@@ -76,7 +81,8 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
         candidates = _judge_differences(reference, model, tests, evidence)
         differing = [replace(candidate, adjusted=_TESTS * _FAMILIES * candidate.adjusted) for candidate in candidates]
         clear = [candidate for candidate in differing if candidate.adjusted < LEVEL]
-        return settle(_choose_reasons(tests, _confirm(tests, clear)))
+        chosen = _choose_reasons(tests, _confirm(tests, clear))
+        return settle((*chosen, *_large_differences(clear, chosen))[:_MOST])
 
 
 def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None:
@@ -129,7 +135,10 @@ def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence
     for candidate in judge_traits(drawn_tests, image_candidates([paths[row] for row in chosen])):
         every = np.repeat(drawn_tests.side_means(candidate.trait[:, None])[0], [tests.n, tests.m])
         every[chosen] = candidate.trait
-        judged.append(replace(candidate, trait=every))
+        low, high = candidate.trait[: len(of_p)], candidate.trait[len(of_p) :]
+        spread = float(np.sqrt((low.var() + high.var()) / 2.0))
+        effect = abs(float(high.mean() - low.mean())) / spread if spread else 0.0
+        judged.append(replace(candidate, trait=every, effect=effect))
     return judged
 
 
@@ -154,6 +163,18 @@ def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidat
         for index, candidate in enumerate(candidates)
         if adjusted[index] < LEVEL
     ]
+
+
+def _large_differences(candidates: Sequence[Candidate], chosen: Sequence[Reason]) -> list[Reason]:
+    """Candidates that differ so much that they need not go with the score, the largest difference first."""
+    large = sorted((each for each in candidates if each.effect >= _LARGE), key=lambda each: -each.effect)
+    reasons = []
+    for candidate in large:
+        text, values = candidate.phrase(*candidate.means)
+        if text and all(text != reason.text for reason in chosen):
+            values = values | {"explained": 0.0}
+            reasons.append(Reason(candidate.kind, text, candidate.p_value, candidate.adjusted, values, candidate.terms))
+    return reasons
 
 
 def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[Reason, ...]:

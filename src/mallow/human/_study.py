@@ -198,6 +198,7 @@ class Study(Result):
             f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {times} "
             f"comparisons each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair "
             "and question.",
+            *self._length_lines(),
             f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: "
             f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}, and a repeated pair, "
             f"{_every(self.checks.repeat_every)}.",
@@ -207,6 +208,10 @@ class Study(Result):
             reasons = "; ".join(f"{len(ids):,} {reason}" for reason, ids in self.dropped.items())
             lines.append(f"Prompts left out: {total:,} ({reasons}).")
         return self._with_caveats(lines)
+
+    def _length_lines(self) -> list[str]:
+        lengths = [length for task in self.tasks for length in (task.left_length, task.right_length) if length]
+        return [f"Texts of {min(lengths):,} to {max(lengths):,} tokens."] if lengths else []
 
     def _table(self) -> TableData:
         rows = [[record["first"], record["second"], *map(str, list(record.values())[2:])] for record in self._records()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._study import QualityChecks, Study, Task
 from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Form
 from mallow.human._study_pairs import AllPairs, PairScheme, orient
-from mallow.human._study_pool import Pool, PromptFilter, TextWindow, collect_pool
+from mallow.human._study_pool import Pool, PromptFilter, TextWindow, collect_pool, fitting_window
 from mallow.samples import read
 
 
@@ -24,15 +25,16 @@ class StudyDesign:
     Attributes
     ----------
     pairs : AllPairs, Star, DOptimal or a function
-        The number of comparisons of each pair of systems.
-    window : TextWindow
-        The length of texts; not used for images.
+        The number of comparisons of each pair of systems: 45, which with two votes each are the 90 votes of the paper.
+    window : TextWindow or None
+        The length of texts; not used for images. None: the longest window that the texts allow, at most the published
+        200 to 256 (`fitting_window`).
     prompts : PromptFilter or None
         The rule for choosing prompts; None: all of them.
     checks : QualityChecks
     votes : int
-        The number of annotators who judge each pair. One, as published, gives the best ranking for its price; two or
-        more also show the agreement of annotators.
+        The number of annotators who judge each pair. Two show the agreement of annotators; one, as published, gives the
+        best ranking for its price.
     per_annotator : int or None
         The largest number of pairs for one annotator, including quality checks; None: no limit.
     form : Form or None
@@ -43,14 +45,14 @@ class StudyDesign:
     Examples
     --------
     >>> StudyDesign(votes=3).pairs
-    AllPairs(per_pair=90)
+    AllPairs(per_pair=45)
     """
 
-    pairs: PairScheme = field(default_factory=AllPairs)
-    window: TextWindow = field(default_factory=TextWindow)
+    pairs: PairScheme = field(default_factory=partial(AllPairs, 45))
+    window: TextWindow | None = None
     prompts: PromptFilter | None = field(default_factory=PromptFilter)
     checks: QualityChecks = field(default_factory=QualityChecks)
-    votes: int = 1
+    votes: int = 2
     per_annotator: int | None = None
     form: Form | None = None
     reference_name: str = "human"
@@ -109,9 +111,11 @@ def design_study(
     seed = seed_from(rng)
     generator = np.random.default_rng(seed)
     samples = {names[0]: read(reference)} | {name: read(value) for name, value in systems.items()}
-    pool = collect_pool(samples, design.window, design.prompts)
-    form = design.form or (TEXT_FORM if pool.kind == "text" else IMAGE_FORM)
     counts = _checked_counts(design.pairs(names), names)
+    window = design.window or fitting_window(samples, design.prompts, most_used=max(counts.values()))
+    design = replace(design, window=window)
+    pool = collect_pool(samples, window, design.prompts)
+    form = design.form or (TEXT_FORM if pool.kind == "text" else IMAGE_FORM)
     tasks = _draw_tasks(pool, counts, generator)
     checks = tuple(gold) or _make_gold(pool, names[0], design.checks.gold, generator)
     caveats = (*pool.caveats, *_doubts(design, pool, checks))

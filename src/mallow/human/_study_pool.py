@@ -83,6 +83,28 @@ class TextWindow:
         return [end for _, end in load_token_file(self.tokenizer).encode(text).offsets]
 
 
+def fitting_window(samples: Mapping[str, Samples], rules: PromptFilter | None, *, most_used: int) -> TextWindow:
+    """The longest window that leaves twice the prompts that a pair of systems uses, or as many as there are.
+
+    It is the published one at most, 200 to 256, and always as wide in proportion.
+    """
+    usual = TextWindow()
+    if any(side.kind != "text" for side in samples.values()):
+        return usual
+    pool = collect_pool(samples, TextWindow(1, usual.most, usual.tokenizer), rules)
+    shared = functools.reduce(set.__and__, (set(prompts) for prompts in pool.items.values()))
+    # How long each prompt's texts are: of several generations the longest, of the systems the shortest.
+    lengths = [
+        min(max(length or 0 for _, length in prompts[prompt]) for prompts in pool.items.values()) for prompt in shared
+    ]
+    if not lengths:
+        return usual
+    place = min(2 * most_used, len(lengths))
+    least = max(1, min(usual.least, sorted(lengths, reverse=True)[place - 1]))
+    least = least // 10 * 10 if least >= 20 else least
+    return TextWindow(least, max(least, round(least * usual.most / usual.least)), usual.tokenizer)
+
+
 @dataclass(frozen=True)
 class PromptFilter:
     """Drops prompts that do not begin a text, each with a reason.

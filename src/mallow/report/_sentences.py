@@ -1,4 +1,4 @@
-"""Values in words: the sentences of the page, numbers, letters of groups, marked texts, small copies of images."""
+"""Values in words: sentences of the page, numbers, letters of groups, marked texts, small copies of files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import importlib.util
 import io
 import re
 import warnings
+import wave
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from mallow.errors import InputError
 from mallow.evaluate import Comparison, Difference, Score
 from mallow.explain import Diagnosis, verdict_text
 from mallow.results import join_names, p_text
+from mallow.samples import AUDIO_SUFFIXES, decode_audio
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -29,6 +35,7 @@ _PUBLISHED = re.compile(
 )
 _LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
 _THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens
+_SECONDS, _RATE = 5, 16000  # of a recording in the page; chosen: 160 kB, enough for speech
 _POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e-0?(\d+)(?!\w)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -233,3 +240,24 @@ def thumbnail(path: str) -> str | None:
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
     return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+
+
+def player(path: str) -> str | None:
+    """The beginning of a recording as a data: address of a small .wav file, in one channel; None for other files."""
+    if Path(path).suffix.lower() not in AUDIO_SUFFIXES:
+        return None
+    try:
+        values, rate = decode_audio(path)
+    except InputError:  # the page shows its path
+        return None
+    step = -(-rate // _RATE)  # so many values become their mean
+    sound = values[: _SECONDS * rate].mean(axis=1)
+    sound = sound[: max(1, len(sound) // step) * step]
+    sound = sound.reshape(-1, min(step, len(sound))).mean(axis=1)
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(round(rate / step))
+        file.writeframes(np.rint(np.clip(sound, -1.0, 1.0) * 32767).astype("<i2").tobytes())
+    return f"data:audio/wav;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mallow._optional import optional
-from mallow.results._table import Estimate
+from mallow.results._numbers import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
@@ -106,12 +106,19 @@ def frontiers(ax: Axes, systems: Mapping[str, Drawable], *, certified: bool = Fa
     ax.set_title("Certified: at most this area" if certified else "Published: the area is MAUVE", fontsize="medium")
 
 
-def certified_line(ax: Axes, score: Drawable) -> None:
-    """The certified frontier, exponentiated, as a dashed line, if there is one."""
+def count_frontiers(ax: Axes) -> int:
+    """The number of exponentiated frontiers on the axes, without the dashed lines of certified frontiers."""
+    return sum(line.get_marker() in _MARKERS for line in ax.lines)
+
+
+def certified_line(ax: Axes, score: Drawable, *, name: str = "", number: int = 0) -> None:
+    """The certified frontier, exponentiated, as a dashed line, if there is one. It is black for the first system."""
     if score.certified_frontier is None:
         return
     x, y = exponentiated_points(score.certified_frontier, score.scale)
-    ax.plot(x, y, color="k", linestyle="--", linewidth=1.5, label=f"certified: {score.certified['mauve'].value:.3f}")
+    color = line_style(number)["color"] if number else "k"
+    label = _plain(f"{name}certified: {score.certified['mauve'].value:.3f}")
+    ax.plot(x, y, color=color, linestyle="--", linewidth=1.5, label=label)
 
 
 def costs(ax: Axes, score: Drawable, *, label: str, number: int = 0) -> None:

@@ -235,22 +235,25 @@ class Result:
         """The kinds of all caveats, for a summary."""
         return {"caveats": sorted({caveat.kind for caveat in getattr(self, "caveats", ())})}
 
-    def table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The main numbers as a table: "text", "markdown", "latex" or "html".
+    def table(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
+        """The main numbers as a table: "text", "markdown", "latex", "siunitx" or "html".
 
-        `width` is the width of a terminal. A wider text table becomes one paragraph per row.
+        LaTeX needs the package booktabs. "siunitx" is LaTeX in which that package aligns numbers at their points.
+        `digits` is the number of digits after the point in a score or comparison; None keeps the usual number. Bounds
+        are rounded so that they stay true. `width` is the width of a terminal. A wider text table becomes one paragraph
+        per row.
         """
-        return render(form, self._table(), width=width)
+        return render(form, self._table(), width=width, digits=digits)
 
-    def format(self, form: str = "text", *, width: int | None = None) -> str:
-        """The result in the form for commands: "text", "json", or its table as "markdown" or "latex".
+    def format(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
+        """The result in the form for commands: "text", "json", or its table as "markdown", "latex" or "siunitx".
 
         Caveats are not part of the text or table; `caveat_lines` has them. `width` is the width of a terminal, for
-        text.
+        text, and `digits` the number of digits in a table.
         """
         if form == "json":
             return self.to_json()
-        return "\n\n".join(self._blocks(width)) if form == "text" else self.table(form)
+        return "\n\n".join(self._blocks(width)) if form == "text" else self.table(form, digits=digits)
 
     def _blocks(self, width: int | None) -> list[str]:
         """The paragraphs of the text, without caveats; where possible, no line is longer than `width`."""
@@ -270,10 +273,16 @@ class Result:
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def _repr_html_(self) -> str:
-        caveats = "".join(f"<li>{html.escape(line)}</li>" for line in self.caveat_lines())
-        return f"<p>{html.escape(self._headline())}</p>{self.table('html')}" + (
-            f"<ul>{caveats}</ul>" if caveats else ""
-        )
+        lines = self.caveat_lines()
+        # Folded up: the warnings of the call have said the same.
+        title = "1 caveat" if len(lines) == 1 else f"{len(lines)} caveats"
+        caveats = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+        folded = f"<details><summary>{title}</summary><ul>{caveats}</ul></details>" if lines else ""
+        return "".join([f"<p>{html.escape(self._headline())}</p>", *self._tables("html"), folded])
+
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        """All tables of the result, the main one first; "" for one that has no rows."""
+        return [self.table(form, width=width)]
 
     def _also(self) -> dict[str, Any]:
         """Derived values for readers of the JSON file; ignored by `from_dict`."""

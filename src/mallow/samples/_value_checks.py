@@ -73,7 +73,7 @@ def _refuse_single(name: str, values: object) -> None:
         raise InputError(f"`{name}` must be a list; got a single {type(values).__name__}. Put it into a list.")
 
 
-def detached(values: Any) -> Any:
+def detached(values: object) -> Any:
     """Tensors of torch, or a list of them, as tensors that numpy can read: without gradients, on the CPU, not bfloat16.
 
     Everything else is returned as it is.

@@ -69,6 +69,24 @@ class Frontier:
     exact: bool = False
     caveats: tuple[Caveat, ...] = ()
 
+    def _repr_svg_(self) -> str | None:
+        """The curve as a picture for a notebook, in the two costs; None for several curves."""
+        inner = (self.lam >= 0.01) & (self.lam <= 0.99)  # nearer to the ends the costs may grow without bound
+        if self.p_to_mix.ndim != 1 or not inner.any():
+            return None
+        x, y = self.p_to_mix[inner], self.q_to_mix[inner]
+        reach = float(max(x.max(), y.max())) or 1.0
+        points = " ".join(f"{40 + 220 * a / reach:.1f},{240 - 220 * b / reach:.1f}" for a, b in zip(x, y, strict=True))
+        return (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 280 280" width="280" height="280" '
+            'font-family="sans-serif" font-size="11" fill="#333"><rect width="280" height="280" fill="white"/>'
+            '<path d="M40 20V240H260" fill="none" stroke="#999"/>'
+            f'<polyline points="{points}" fill="none" stroke="#5625a1" stroke-width="2"/>'
+            f'<text x="150" y="270" text-anchor="middle">what Q misses: D(P‖R), up to {reach:.3g}</text>'
+            '<text x="14" y="130" text-anchor="middle" transform="rotate(-90 14 130)">what Q invents: D(Q‖R)</text>'
+            "</svg>"
+        )
+
     def settle(self) -> Frontier:
         """The curve without the last digits of its costs, which may differ between processors."""
         return replace(self, p_to_mix=settle(self.p_to_mix), q_to_mix=settle(self.q_to_mix))
