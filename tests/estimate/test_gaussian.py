@@ -7,7 +7,7 @@ import pytest
 from pytest import approx
 
 from estimate_truths import HUMPS, SHIFTED, SHIFTED_WIDER, TILTED, errors, gaussian_kl
-from mallow import InputError, area, integral
+from mallow import KL, InputError, area, integral
 from mallow.estimate import Gaussian, Reduce
 from mallow.estimate._gaussian import Fit
 
@@ -67,6 +67,29 @@ def test_draws_of_both_are_needed_where_the_gaussians_are_far_apart():
     assert areas == approx([0.5007] * 3, abs=1e-3)
 
 
+def test_the_published_form_averages_over_the_draws_of_the_other_side():  # paper: eq:parametric_est_fdiv:monte-carlo
+    (mean_p, mean_q), roots = np.array([[0.0, 0.0], [0.3, 0.1]]), (np.eye(2), np.diag([0.9, 1.1]))
+    fit = Fit((mean_p, mean_q), roots, flipped=False)
+    masses = Gaussian(samples=20_000, pooled=False).masses(fit, 0)
+    assert masses.split == 20_000
+    assert masses.q[: masses.split] == approx(1 / 20_000)  # the draws from Q
+    assert masses.p[masses.split :] == approx(1 / 20_000)
+    cov_p, cov_q = (root @ root.T for root in roots)
+    assert KL(masses) == approx(gaussian_kl(mean_p, cov_p, mean_q, cov_q), rel=0.1)
+    assert KL(masses.swap()) == approx(gaussian_kl(mean_q, cov_q, mean_p, cov_p), rel=0.1)
+
+
+def test_draws_of_the_model_alone_miss_the_mass_of_the_reference():
+    d = 50
+    fit = Fit((np.zeros(d), np.eye(d)[0]), (np.eye(d), 2 * np.eye(d)), flipped=False)
+    published = Gaussian(pooled=False).masses(fit, 0)
+    assert area(published, scale=1) > 0.65  # 0.5007 by draws of both
+    far = Fit((np.zeros(1), 3.0 * np.ones(1)), (np.eye(1), np.eye(1)), flipped=False)
+    [caveat] = Gaussian(samples=500, pooled=False).masses(far, 23).caveats  # one draw of a ratio far above 1
+    assert str(caveat).endswith("Use pooled=True or fewer dimensions.")
+    assert not Gaussian(samples=500).masses(far, 23).caveats
+
+
 def test_what_is_not_gaussian_is_measured_wrongly():  # paper: the example of sec:a:parametric
     assert errors(PLAIN, HUMPS, 4000, seeds=1)[1] > 0.02
     assert errors(PLAIN, TILTED, 4000, seeds=1)[1] > 0.015
@@ -111,7 +134,14 @@ def test_more_dimensions_than_samples():
 # --- exactly symmetric and order-free
 
 
-@pytest.mark.parametrize("estimator", [PLAIN, Gaussian(), Gaussian(shrinkage=0.1)], ids=["plain", "default", "fixed"])
+PUBLISHED = Gaussian(shrinkage=0, pooled=False)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [PLAIN, Gaussian(), Gaussian(shrinkage=0.1), PUBLISHED],
+    ids=["plain", "default", "fixed", "published"],
+)
 def test_swapping_and_shuffling_change_nothing(estimator):
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=(90, 5)), rng.normal(0.3, 1.2, size=(60, 5))
@@ -159,6 +189,9 @@ def test_a_sample_of_one_point_repeated():
 def test_its_repr_is_its_signature():
     expected = "Gaussian(samples=10000, shrinkage=None, reduce=Reduce(dimension=10, normalise=True))"
     assert repr(Gaussian()) == expected
+    assert repr(Gaussian(shrinkage=0, pooled=False)) == (
+        "Gaussian(samples=10000, shrinkage=0, reduce=Reduce(dimension=10, normalise=True), pooled=False)"
+    )
     assert Gaussian.scale == 1
 
 
