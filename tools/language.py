@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,6 +94,7 @@ def places(text: str) -> Iterator[tuple[str, str]]:
             yield name, around.replace("\n", " ")
 
 
+@cache
 def sources() -> dict[str, dict[str, str]]:
     """Kind → name → text of everything that a person reads."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -105,6 +105,12 @@ def test_it_is_a_value_that_pickles(real):
     assert real.kind == "text"
 
 
+def test_the_missing_package_is_named_before_the_hub(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(InputError, match=r"'gpt2' needs sentence-transformers, .* pip install '.*\[sentence\]'$"):
+        _ = SentenceModel("gpt2").name
+
+
 def test_a_commit_of_the_hub_goes_into_the_name(monkeypatch, tmp_path):
     import huggingface_hub
 

@@ -262,9 +262,7 @@ class TestAnswers:
         line = f"Answers to one prompt: mean cosine of two {expected[0]:.2f}, reference {expected[1]:.2f}."
         assert line in str(result)
         assert result.to_dict()["answers"] == result.answers
-        order = rng.permutation(240)
-        assert mallow.score(human.take(order), model, repeats=1).answers == result.answers
-        comparison = mallow.compare(human, {"model": model}, repeats=1)
+        comparison = mallow.compare(human.take(rng.permutation(240)), {"model": model}, repeats=1)
         assert comparison.scores["model"].answers == result.answers
 
     def test_they_are_a_reason_where_the_score_sees_it(self):
