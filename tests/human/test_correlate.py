@@ -1,6 +1,7 @@
 """Metrics against people: the paper's tables, intervals that cover, and bad input."""
 
 import csv
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ import mallow
 from human_votes import simulate
 from made_results import made_comparison, made_score
 from mallow import InputError
-from mallow.human import correlate, rank, rank_all
+from mallow.human import Vote, Votes, correlate, rank, rank_all
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 REFERENCE = Path(__file__).resolve().parent.parent / "reference"
@@ -272,3 +273,29 @@ def test_files_that_cannot_be_read_are_told(tmp_path, paper):
         correlate(METRICS, PEOPLE, draws=5)
     with pytest.raises(InputError, match=r"`metric` and `criterion` must be among Gen. PPL, .* got 'x' and 'Sensible'"):
         paper.of("x", "Sensible")
+
+
+def test_39_votes_say_little_and_the_interval_holds():
+    """Four systems, three people, 13 prompts; systems differ from person to person and from prompt to prompt."""
+    rng = np.random.default_rng(0)
+    names, pairs = "abcd", list(itertools.combinations(range(4), 2))
+    held, widths = [], []
+    for _ in range(60):
+        quality = rng.normal(size=4)
+        metric = 0.6 * quality + 0.8 * rng.normal(size=4)
+        person, prompt = rng.normal(0, 30, (3, 4)), rng.normal(0, 40, (13, 4))
+        votes = []
+        for number in range(39):
+            who, about = number % 3, int(rng.integers(13))
+            left, right = rng.permutation(pairs[number % 6])
+            value = 50 * quality + person[who] + prompt[about]
+            wins = rng.random() < 1 / (1 + np.exp((value[right] - value[left]) / 100))
+            answer = -1 if wins else 1
+            votes.append(Vote(names[left], names[right], answer, "q", f"person {who}", f"prompt {about}", 40.0))
+        metrics = {"m": dict(zip(names, metric.tolist(), strict=True))}
+        (found,) = correlate(metrics, rank(Votes(tuple(votes))), draws=400).correlations
+        truth = float(stats.spearmanr(metric, quality).statistic)
+        held.append(found.spearman.low - 1e-9 <= truth <= found.spearman.high + 1e-9)
+        widths.append(found.spearman.high - found.spearman.low)
+    assert np.mean(held) >= 0.9
+    assert np.mean(widths) > 1.2  # of 2

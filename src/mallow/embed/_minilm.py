@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import math
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -82,12 +83,21 @@ class MiniLM(OnnxText):
         weights = fill_in(read_verified(Path(self.path), _SHA256, self._way_out))
         runtime = optional("onnxruntime", extra="minilm")
         options = session_options(runtime)
-        # Processors without instructions for 8-bit products would otherwise add pairs of them in 16 bits, which
-        # overflows.
-        options.add_session_config_entry("session.x64quantprecision", "1")
+        if not has_dot_products():  # sums of two products in 16 bits overflow: take the slower exact ones
+            options.add_session_config_entry("session.x64quantprecision", "1")
         values = [runtime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
         options.add_external_initializers(list(weights), values)
         return runtime.InferenceSession(_GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
+
+
+def has_dot_products(processors: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether integer products are exact by themselves: on x86, if the processor is known to have VNNI.
+
+    The features are the same without, and take about half as long again.
+    """
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    return processors.exists() and "vnni" in processors.read_text(encoding="utf-8", errors="replace")
 
 
 def fill_in(content: bytes) -> dict[str, NDArray[Any]]:
