@@ -2,10 +2,12 @@
 
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
 
+import mallow
 from mallow import InputError
 from mallow.engine import Engine, Threads, memory_budget, open_engine, resolve_engine
 
@@ -32,6 +34,16 @@ def test_names_stand_for_engines():
     assert resolve_engine(Threads(1)) == Threads(1)
     assert resolve_engine("ray").address is None
     assert isinstance(resolve_engine("ray"), Engine)
+
+
+def test_ray_must_be_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for name in ("ray", "ray://head:10001"):
+        with pytest.raises(InputError, match=rf"the engine '{name}' needs ray, which is not installed: .*\[ray\]"):
+            resolve_engine(name)
+    points = np.random.default_rng(0).normal(size=(4, 8))  # so few rows need no engine
+    with pytest.raises(InputError, match="needs ray, which is not installed"):
+        mallow.score(points, points, engine="ray")
 
 
 class OneByOne:
