@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 
 import mallow
-from mallow import baselines
+from mallow import HELLINGER2, TV, baselines
 from mallow._optional import install_line
 from mallow.baselines import Row, Table, _build_table, table
 from mallow.errors import Caveat, EstimateWarning, InputError
@@ -40,6 +40,17 @@ def result(texts):
 def points():
     rng = np.random.default_rng(0)
     return rng.normal(size=(300, 5)), {"near": rng.normal(size=(300, 5)), "far": rng.normal(1.5, 1, size=(300, 5))}
+
+
+def test_plain_divergences_are_those_of_the_histograms(points):  # paper: table:fdiv, the columns TV and H²
+    x, systems = points
+    with warnings.catch_warnings(action="ignore"):
+        made, masses = table(x, systems, repeats=1), mallow.score(x, systems["near"], repeats=1).masses
+    values = made.values["near"]
+    assert values["TV*"] == approx(float(TV(masses)), rel=1e-8)
+    assert values["TV*"] == approx(2 * values["Mid TV"], rel=1e-8)
+    assert values["Hellinger²*"] == approx(float(HELLINGER2(masses)), rel=1e-8)
+    assert {row.name: row.ideal for row in made.rows[-2:]} == {"TV*": 0.0, "Hellinger²*": 0.0}
 
 
 def test_values_equal_those_of_the_functions(result, texts):

@@ -181,6 +181,6 @@ def test_a_warning_before_it_opens_to_the_network(mallow, home):
         port = taken.getsockname()[1]
         code, out, err = mallow(f"annotate study.json --host 0.0.0.0 --port {port}")
         assert (code, out) == (1, "")
-        assert "anyone in the network can read along: put a proxy with https before it." in err
+        assert "the network can read the traffic. Put a proxy with https in front of it." in err
         _, _, err = mallow(f"annotate study.json --host 0.0.0.0 --port {port} --url https://study.example.org")
         assert "anyone" not in err

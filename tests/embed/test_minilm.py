@@ -79,6 +79,23 @@ def test_features_do_not_depend_on_neighbours_order_or_threads(real, webtext):
     assert np.array_equal(replace(real, threads=3)(texts[::-1]), rows[::-1])
 
 
+def test_products_are_exact_with_and_without_dot_products(real, webtext, monkeypatch):
+    rows = real(webtext(3))  # as this processor can
+    monkeypatch.setattr(module, "has_dot_products", lambda: False)
+    assert np.array_equal(real(webtext(3)), rows)
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "expected"),
+    [("x86_64", "fma avx2", False), ("AMD64", "avx512_vnni", True), ("x86_64", "avx_vnni", True), ("arm64", "", True)],
+)
+def test_dot_products_of_processors(tmp_path, monkeypatch, machine, flags, expected):
+    monkeypatch.setattr(module.platform, "machine", lambda: machine)
+    (tmp_path / "cpuinfo").write_text(f"flags: {flags}\n")
+    assert module.has_dot_products(tmp_path / "cpuinfo") is expected
+    assert module.has_dot_products(tmp_path / "missing") is (machine == "arm64")
+
+
 def test_the_weights_are_the_published_ones(real):
     content, entries = Path(real.path).read_bytes(), module.read_entries()
     arrays, published = module.fill_in(content), module.published_arrays(content, entries)

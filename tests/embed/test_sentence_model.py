@@ -4,6 +4,7 @@ import pickle
 import shutil
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ from mallow.embed import SentenceModel
 from mallow.errors import InputError
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[sentence]'")
-pytest.importorskip("sentence_transformers", reason="needs sentence-transformers: pip install 'mallow[sentence]'")
+if (
+    find_spec("sentence_transformers") is None
+):  # not imported here: it takes seconds, and every process collects all tests
+    pytest.skip("needs sentence-transformers: pip install 'mallow[sentence]'", allow_module_level=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

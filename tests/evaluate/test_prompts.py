@@ -125,8 +125,8 @@ class TestCheck:
 
     def test_a_baseline_with_prompts_needs_them_again(self, human, dealt, score):
         message = (
-            "`baseline` must rest on what this score looks at, features; its evidence looked at features, prompts. "
-            "More of it proves a larger gap: score the baseline again, with prompts on both sides or on neither."
+            "`baseline` must use the same evidence as this score, features; it used features, prompts. "
+            "More evidence proves a larger gap. Score the baseline again, with prompts on both sides or on neither."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             mallow.check_regression(Samples(texts=human.texts), Samples(texts=dealt.texts), score, embedder="style")

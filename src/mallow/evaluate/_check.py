@@ -331,8 +331,8 @@ def _refuse_other_spaces(before: Evidence, now: Evidence) -> None:
     there, here = (", ".join(["features", *one.spaces]) for one in (before, now))
     if there != here:
         raise InputError(
-            f"`baseline` must rest on what this score looks at, {here}; its evidence looked at {there}. More of it "
-            "proves a larger gap: score the baseline again, with prompts on both sides or on neither."
+            f"`baseline` must use the same evidence as this score, {here}; it used {there}. More evidence "
+            "proves a larger gap. Score the baseline again, with prompts on both sides or on neither."
         )
 
 

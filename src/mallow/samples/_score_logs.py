@@ -121,7 +121,7 @@ def _csv_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
     try:
         for place, row in enumerate(csv.DictReader(lines, strict=True), start=2):
             if None in row or None in row.values():
-                raise InputError(f"{name}[{place}]: the number of columns differs from that of the header.")
+                raise InputError(f"{name}[{place}]: the number of columns differs from the header.")
             yield place, {key: text if key in _OTHERS else _parse(text) for key, text in row.items()}
     except csv.Error as error:
         raise InputError(f"{name}: invalid CSV: {error}. Is it a CSV file?") from error

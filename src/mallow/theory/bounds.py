@@ -35,6 +35,7 @@ __all__ = [
     "suggested_neighbors",
     "total_error",
     "uniform_bound",
+    "uniform_statistical_bound",
 ]
 
 # Derivatives are computed in s = log t, by central differences of order eight: t f′ = df/ds.
@@ -273,13 +274,16 @@ def oracle_bound(
     return total
 
 
-def uniform_bound(p: Any, q: Any, n: int, m: int | None = None, *, least_lam: float = 0.1) -> float:
-    """A bound on the largest error of the KL frontier over λ in [λ₀, 1−λ₀], for known P and Q (paper: prop:consis_df).
+def uniform_bound(
+    p: Any, q: Any, n: int, m: int | None = None, *, least_lam: float = 0.1, divergence: Divergence = KL
+) -> float:
+    """A bound on the largest error of the frontier over λ in [λ₀, 1−λ₀], for known P and Q (paper: prop:consis_df).
 
-    It bounds the expectation of the supremum over these λ of |KL(P̂‖R̂_λ) − KL(P‖R_λ)| + |KL(Q̂‖R̂_λ) − KL(Q‖R_λ)|,
-    where R̂_λ = λP̂ + (1−λ)Q̂. The proof bounds the error at each λ by sums that do not depend on λ, times the
-    constants of the interpolated KL divergence. All of these are largest at λ₀, so with their values there the bound
-    holds for all λ at once. It grows like 1/λ₀, and some truncation is needed, since KL(P‖Q) itself may be infinite.
+    It bounds the expectation of the supremum over these λ of |D(P̂‖R̂_λ) − D(P‖R_λ)| + |D(Q̂‖R̂_λ) − D(Q‖R_λ)|, where
+    R̂_λ = λP̂ + (1−λ)Q̂ and D is KL or χ². The proof bounds the error at each λ by sums that do not depend on λ, times
+    the constants of the interpolated divergence. All of these are largest at λ₀, so with their values there the bound
+    holds for all λ at once. It grows like 1/λ₀ for KL and like 1/λ₀² for χ² (docs/paper.md, erratum 21). Some
+    truncation is needed, since KL(P‖Q) itself may be infinite.
 
     Parameters
     ----------
@@ -293,17 +297,51 @@ def uniform_bound(p: Any, q: Any, n: int, m: int | None = None, *, least_lam: fl
         Samples of Q; None means n.
     least_lam : float
         λ₀, above 0 and below ½.
+    divergence : Divergence
+        KL or CHI2.
 
     Examples
     --------
     >>> round(uniform_bound([0.5, 0.5], [0.25, 0.75], 10_000, least_lam=0.25), 3)
     0.871
     """
-    if not 0 < least_lam < 0.5:
-        raise InputError(f"`least_lam` must be above 0 and below 0.5; got {least_lam!r}.")
-    worst = paper_constants(interpolated(KL, least_lam))
+    worst = _worst_constants(divergence, least_lam)
     m = n if m is None else m
     return oracle_bound(p, q, n, m, using=worst) + oracle_bound(q, p, m, n, using=worst)
+
+
+def uniform_statistical_bound(bins: int, n: int, *, least_lam: float = 0.1, divergence: Divergence = KL) -> float:
+    """The form of `uniform_bound` that holds for all P and Q with so many bins and n samples of each.
+
+    Twice eq:fdiv:stat_error with the constants of the interpolated divergence at λ₀ (paper: prop:consis_df), once for
+    each coordinate of the frontier.
+
+    Parameters
+    ----------
+    bins : int
+        The number of bins k.
+    n : int
+        Samples per side.
+    least_lam : float
+        λ₀, above 0 and below ½.
+    divergence : Divergence
+        KL or CHI2.
+
+    Examples
+    --------
+    >>> round(uniform_statistical_bound(bins=2, n=10_000, least_lam=0.25), 3)
+    0.898
+    """
+    return 2 * statistical_bound(bins, n, using=_worst_constants(divergence, least_lam))
+
+
+def _worst_constants(divergence: Divergence, least_lam: float) -> Constants:
+    """The constants that hold for every interpolation with λ in [λ₀, 1−λ₀]: all six fall with λ."""
+    if not 0 < least_lam < 0.5:
+        raise InputError(f"`least_lam` must be above 0 and below 0.5; got {least_lam!r}.")
+    if divergence not in (KL, CHI2):
+        raise InputError(f"`divergence` must be KL or CHI2, whose interpolations have constants; got {divergence}.")
+    return paper_constants(interpolated(divergence, least_lam))
 
 
 def suggested_neighbors(n: int, dimension: int, *, smoothness: float = 1.0) -> int:
