@@ -172,7 +172,7 @@ def page() -> str:
     return f"""# Benchmarks
 
 Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0 with faiss-cpu {about["faiss"]}, on {about["cores"]} cores. Ratios compare times of one run. Absolute times depend on the machine.
-`python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain everything that was measured, other metrics and other parts of mallow too.
+`python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain all measurements, including other metrics and other parts of mallow.
 
 ## What does a right decision cost?
 

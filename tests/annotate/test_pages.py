@@ -6,13 +6,13 @@ import json
 import re
 import time
 
+import numpy as np
 import pytest
 
-from annotation_page import hidden, make_study, place_of
+from annotation_page import hidden, place_of
 from mallow import annotate
-from mallow.annotate._store import Finished
+from mallow.annotate._export import overview
 from mallow.human import TEXT_FORM, QualityChecks, Question, read_votes
-from store_calls import Calls
 
 
 def test_a_whole_study_without_javascript(serve, study_file):
@@ -165,21 +165,6 @@ def test_a_late_answer_counts_while_there_is_room(serve, study_file):
     served.let_time_pass()
     ann.answer(text, "1")
     assert len(annotate.export_votes(served.store)) == 3
-
-
-def test_a_lease_ends_by_itself_and_is_renewed_by_looking(tmp_path):
-    from mallow.annotate._store import open_store
-
-    store = open_store(str(tmp_path / "x.db"), make_study(per_pair=1, systems=1), lease=100.0)
-    ann, bob = (Calls(store).join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
-    assert Calls(store).current(ann, 0.0) == 1
-    assert Calls(store).current(bob, 99.0) == Finished("waiting")
-    assert Calls(store).assignment(ann, 1, 60.0)[0].state == "open"  # she looks at it again: until 160
-    assert Calls(store).current(bob, 159.0) == Finished("waiting")
-    assert Calls(store).current(bob, 161.0) == 1
-    assert Calls(store).assignment(ann, 1, 162.0)[0] is None
-    assert Calls(store).current(ann, 163.0) == Finished("waiting")
-    store.close()
 
 
 def test_somebody_who_returns_to_a_lost_pair_gets_another(serve, study_file):
@@ -447,6 +432,8 @@ def test_time_is_what_the_page_measured_but_never_more_than_passed(serve, study_
     assert kept[0] == 0.05
     assert kept[2] == 0.0
     assert all(0.1 <= kept[place] < 60.0 for place in (1, 3, 4))
+    quartiles = np.quantile(kept, [0.25, 0.5, 0.75], method="weibull")
+    assert overview(served.store).seconds == pytest.approx(tuple(quartiles), abs=0.01)  # times of votes are rounded
     _, _, text = ann.get("/pair/1")
     time.sleep(0.05)
     ann.answer(text, "-1", seconds="0.02")  # a second visit adds its time

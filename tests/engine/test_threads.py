@@ -1,12 +1,15 @@
 """Threads: results in order, bounded memory, and BLAS limits that are always removed."""
 
+import sys
 import threading
 import time
+import types
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401 - so that its BLAS is loaded before threads are counted
+import threadpoolctl
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from mallow.engine import cores, one_core, ordered_map, single_threaded_blas, start, worker_pool
@@ -33,6 +36,11 @@ def test_few_results_wait_to_be_consumed(threads, ahead):
     time.sleep(0.05)
     assert len(started) <= ahead * threads + 1
     assert len(list(results)) == 99
+
+
+def test_tasks_run_side_by_side():
+    meeting = threading.Barrier(2, timeout=20)  # it breaks if one task waits for the other to end
+    assert sorted(ordered_map(lambda task: meeting.wait(), range(2), 2)) == [0, 1]
 
 
 def test_errors_of_tasks_reach_the_caller():
@@ -144,3 +152,22 @@ def test_an_error_outside_ends_what_has_not_begun():
     with pytest.raises(KeyError):
         begin_many()
     assert len(done) < 10
+
+
+def test_libraries_are_looked_for_again_once_more_modules_are_loaded(monkeypatch):
+    """A package that is imported later may bring a BLAS of its own."""
+    searches = []
+
+    class Controller(threadpoolctl.ThreadpoolController):
+        def __init__(self):
+            searches.append(1)
+            super().__init__()
+
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Controller)
+    for name in ("brought_by_a_test", "brought_by_a_test.too"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        before = len(searches)
+        for _ in range(3):
+            with single_threaded_blas():
+                pass
+        assert len(searches) == before + 1

@@ -19,7 +19,6 @@ from mallow.embed._embed import (
     embed_all,
     embed_samples,
     embedder_name,
-    features_alone,
     read_all,
     resolve_embedder,
     shares_prompts,

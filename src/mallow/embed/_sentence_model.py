@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
-from mallow._optional import optional
+from mallow._optional import optional, require_all
 from mallow.embed._onnx_text import encode_leading_part
 from mallow.embed._protocol import Points, Rows, StreamsFeatures, checked_texts
 from mallow.errors import InputError
@@ -88,7 +88,11 @@ class SentenceModel(StreamsFeatures):
 
     @cached_property
     def _source(self) -> Source:
-        return Source(self.model, self.revision, device=self.device, extra="sentence")
+        source = Source(self.model, self.revision, device=self.device, extra="sentence")
+        if not source.is_local:  # before anything is said about the hub
+            packages = {"sentence_transformers": "sentence-transformers"}
+            require_all(packages, purpose=f"the embedder {self.model!r}", extra="sentence")
+        return source
 
     def _refuse_other_kinds(self) -> None:
         if self._source.config_file is None:
