@@ -16,7 +16,17 @@ from mallow._checks import seed_from, whole
 from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
-from mallow.evidence import SUMMARIES, Measure, Outcome, Units, find_units, fits_several, generator_for, run_alone
+from mallow.evidence import (
+    SUMMARIES,
+    Certificate,
+    Measure,
+    Outcome,
+    Units,
+    find_units,
+    fits_several,
+    generator_for,
+    run_alone,
+)
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
@@ -215,3 +225,10 @@ def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) ->
         shuffled, ends = rng.permutation(rows), np.array([size])
     cut = ends[np.argmin(np.abs(ends - size))]
     return shuffled[:cut], shuffled[cut:]
+
+
+def no_frontier(certificate: Certificate | None) -> Frontier:
+    """A curve without costs, for use when there is no published curve."""
+    lam = np.empty(0) if certificate is None else certificate.frontier.lam
+    nothing = np.full(lam.shape, np.nan)
+    return Frontier(lam, nothing, nothing)

@@ -15,7 +15,7 @@ from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evide
 from mallow.engine import AnyEngine, settle
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems, open_systems
-from mallow.evaluate._run import Run, Settings, by_summary, mean_frontier
+from mallow.evaluate._run import Run, Settings, by_summary, mean_frontier, no_frontier
 from mallow.evidence import (
     SUMMARIES,
     Certificate,
@@ -282,14 +282,13 @@ class Score(Result):
         below the dashed one, up to the noise of sampling.
         """
         ax = draw.axes(ax)
-        name = f"{label}, " if label else ""
         style: dict[str, Any] = {"number": (number := draw.count_frontiers(ax)), "shade": 0.06 if number else 0.15}
         if self.is_published:
-            published = f"{name}published: {self.mauve:.3f}"
-            draw.exponentiated(ax, self, label=published, band=f"{name}all clusterings", **style)
-            draw.certified_line(ax, self, name=name, number=number)
+            published = label or f"published: {self.mauve:.3f}"
+            draw.exponentiated(ax, self, label=published, band="" if number else "all clusterings", **style)
+            draw.certified_line(ax, self, name=f"{label}, " if label else "", number=number)
         else:
-            certified = f"{name}certified: {self.certified['mauve'].value:.3f}"
+            certified = label or f"certified: {self.certified['mauve'].value:.3f}"
             draw.exponentiated(ax, self, label=certified, certified=True, **style)
         draw.legend(ax)
         return ax
@@ -361,7 +360,7 @@ def build_score(
     """
     traced = [measure.trace(masses) for masses in run.masses]
     curves, values = [curve for curve, _ in traced], by_summary([summaries for _, summaries in traced])
-    mean, band = mean_frontier(curves) if curves else (_no_frontier(certificate), None)
+    mean, band = mean_frontier(curves) if curves else (no_frontier(certificate), None)
     every = [
         *caveats,
         *(caveat for masses in run.masses for caveat in masses.caveats),
@@ -407,13 +406,6 @@ def build_score(
 def _spread(values: tuple[float, ...]) -> float:
     """The standard deviation over repeats; 0 for a single repeat."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def _no_frontier(certificate: Certificate | None) -> Frontier:
-    """A curve without costs, for use when there is no published curve."""
-    lam = np.empty(0) if certificate is None else certificate.frontier.lam
-    nothing = np.full(lam.shape, math.nan)
-    return Frontier(lam, nothing, nothing)
 
 
 def _doubts(
