@@ -16,7 +16,7 @@ from interrupted import interruptions
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
 from mallow.evaluate import Monitor
-from mallow.evaluate._monitor import _fit_codebook, _split_reference
+from mallow.evaluate._monitor_parts import fit_codebook, split_reference
 from mallow.evaluate._monitor_parts import _part_digest, unit_caveats
 from mallow.evidence import Looks, SequentialTest
 from mallow.evidence._sequential import _add, _add_sizes, _name_key
@@ -652,7 +652,7 @@ def test_about_a_quarter_fits_the_bins_and_no_unit_is_cut(n, units, seed):
     rng = np.random.default_rng(seed)
     ids = [str(place) for place in (rng.permutation(n) % min(units, n))]
     rows = rng.normal(size=(n, 2))
-    order, numbers, fitting = _split_reference(Samples(features=rows, ids=ids), rows, seed)
+    order, numbers, fitting = split_reference(Samples(features=rows, ids=ids), rows, seed)
     assert sorted(order) == list(range(n))
     assert len(numbers) == n
     first, rest = ({ids[place] for place in part} for part in (order[:fitting], order[fitting:]))
@@ -663,21 +663,21 @@ def test_about_a_quarter_fits_the_bins_and_no_unit_is_cut(n, units, seed):
     wanted = round(n / 4)
     assert fitting == (ends[ends >= wanted][0] if (ends >= wanted).any() else ends[-1])
     again = rng.permutation(n)
-    same, _, _ = _split_reference(Samples(features=rows[again], ids=[ids[i] for i in again]), rows[again], seed)
+    same, _, _ = split_reference(Samples(features=rows[again], ids=[ids[i] for i in again]), rows[again], seed)
     assert np.array_equal(rows[again][same], rows[order])  # whatever the order of the rows
 
 
 @pytest.mark.parametrize(("size", "bins"), [(30, 2), (39, 2), (40, 3), (109, 9), (110, 10)])
 def test_a_tenth_of_the_counted_samples_is_the_number_of_bins(size, bins):
-    assert len(_fit_codebook(draw(10, 0), size, Quantize(), 0).centres) == bins
+    assert len(fit_codebook(draw(10, 0), size, Quantize(), 0).centres) == bins
 
 
 def test_bins_may_be_as_many_as_the_rows_that_fit_them():
-    assert len(_fit_codebook(draw(10, 0), 40, Quantize(bins=10), 0).centres) == 10
+    assert len(fit_codebook(draw(10, 0), 40, Quantize(bins=10), 0).centres) == 10
     with pytest.raises(
         InputError, match=r"`bins` must be at most the 10 of 40 reference samples that fit .*; got 11\."
     ):
-        _fit_codebook(draw(10, 0), 40, Quantize(bins=11), 0)
+        fit_codebook(draw(10, 0), 40, Quantize(bins=11), 0)
 
 
 def test_the_key_stands_for_everything_that_counts_depend_on(fitted):

@@ -1,5 +1,6 @@
 """How sure a result is: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
 
+from mallow.evidence._betting import Bets, Betting, fit_betting, mauve_limit
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import ONE_SIDED, Certificate, certify
 from mallow.evidence._evidence import (
