@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +24,11 @@ from mallow.embed import (
 )
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, warn_about
-from mallow.estimate import Codebook, Features, Quantize, as_features
+from mallow.estimate import Codebook, Quantize, as_features
 from mallow.evaluate._monitor_parts import (
     check_watch,
     fit_codebook,
+    join_spaces,
     pack_part,
     resolve_reference,
     split_reference,
@@ -110,6 +111,14 @@ class Monitor:
     measure : Measure
         Its estimator must be `Quantize`. ``bins="auto"`` goes by the counted reference samples. A measure with a
         `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
+    tolerance : float or None
+        The alarm sounds when MAUVE has been below it, rather than at any gap: as long as it never was, with a
+        probability of at most 5% over all looks (`mallow.evidence`, `_betting.py`). Each sample of the reference takes
+        part in one bet only.
+    window : int or None
+        With a tolerance: half of the model's samples, drawn at random, join the reference of the bets, whose most
+        recent `window` samples stay. What is tested is that MAUVE between the window and the present is at least the
+        tolerance at every look: a drift that is slow in comparison with the window raises no alarm.
     prompts : str
         "joint": where the texts of the reference have prompts, the alarm also looks at how near each text is to its
         own; "ignore": at the texts only.
@@ -130,6 +139,9 @@ class Monitor:
         The p-values of its parts; see below.
     alarm : bool
         Whether a gap was shown; see below.
+    tolerance : float or None
+    tolerance_p_value : float
+        The p-value for MAUVE never having been below `tolerance`; see below.
 
     Notes
     -----
@@ -194,7 +206,7 @@ class Monitor:
         self._joint = self._joint and len(set(samples.prompts or ())) > 1
         spaces = self._spaces(samples)
         self._widths = {"": self._width} | {name: own.shape[1] for name, own in spaces.items()}
-        rows, _ = self._beside(rows, spaces)
+        rows, _ = join_spaces(rows, spaces, self._widths)
         self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
         self._test = fit_sequential_test(
             self._codebook,
@@ -267,7 +279,7 @@ class Monitor:
         """
         if self.tolerance is None or self._bets is None:
             raise InputError("`tolerance_p_value` needs a tolerance: Monitor(reference, tolerance=0.9).")
-        return self._betting.p_value(self._bets, self.tolerance)
+        return self._betting.p_value(self._bets)
 
     def update(self, batch: object) -> None:
         """Count more samples of the model, one or many, of the reference's kind, and test all of them so far."""
@@ -281,7 +293,7 @@ class Monitor:
         spaces = self._spaces(samples)
         with single_threaded_blas():
             counts = self._codebook.count(rows, device=self._estimator.device)
-            wide, missing = self._beside(rows, spaces)
+            wide, missing = join_spaces(rows, spaces, self._widths)
             names = self._names(samples)
             self._test.update(looks, wide, counts, names, missing=missing)
             bets = self._bets
@@ -304,7 +316,8 @@ class Monitor:
         """The score of all samples since the last reset, with its interval and the self-score. It changes nothing.
 
         `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0,
-        since there is one partition; `Score.masses` has no partition, since samples are not kept.
+        since there is one partition; `Score.masses` has no partition, since samples are not kept. `Score.certified`
+        holds however often it is read (for KL); merged monitors have none.
         """
         n, m = self.n
         if m == 0:
@@ -421,22 +434,6 @@ class Monitor:
         """What the alarm looks at beside the features."""
         spaces = {**spaces_of_texts(samples, self._embedder, prompts=self._joint), **(samples.spaces or {})}
         return {name: rows for name, rows in spaces.items() if name != "prompt" and (self._joint or name != "prompts")}
-
-    def _beside(self, rows: Features, spaces: Mapping[str, NDArray[Any]]) -> tuple[Features, list[str]]:
-        """Rows of features with the columns of all spaces beside them, and which of these the samples lack.
-
-        Columns that they lack are 0. Only the style and the prompts may be missing.
-        """
-        widths = {name: width for name, width in self._widths.items() if name}
-        missing = [name for name in widths if name not in spaces and name in ("style", "prompts")]
-        known = {**spaces, **{name: np.zeros((len(rows), widths[name])) for name in missing}}
-        for name, width in widths.items():
-            if name not in known or known[name].shape[1] != width:
-                raise InputError(f"`batch` must have the space {name!r} with {width} columns, as the reference has.")
-        if not widths:
-            return rows, []
-        columns = [rows, *(known[name] for name in widths)]
-        return np.concatenate(columns, axis=1, dtype=np.result_type(np.float32, rows.dtype)), missing
 
     def _counted_samples(self, size: int) -> Samples:
         provenance: dict[str, object] | None = None if self._made_by is None else {"embedder": self._made_by}

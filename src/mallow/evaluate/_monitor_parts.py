@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -167,3 +168,22 @@ def fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) -
             f"{bins}. Leave out `bins`, or pass a larger reference."
         )
     return replace(estimator, bins=bins).fit(fitting, rng=generator_for(seed, "clustering"))
+
+
+def join_spaces(
+    rows: Features, spaces: Mapping[str, NDArray[Any]], widths: Mapping[str, int]
+) -> tuple[Features, list[str]]:
+    """Rows of features with the columns of all spaces beside them, and which of these the samples lack.
+
+    Columns that they lack are 0. Only the style and the prompts may be missing.
+    """
+    widths = {name: width for name, width in widths.items() if name}
+    missing = [name for name in widths if name not in spaces and name in ("style", "prompts")]
+    known = {**spaces, **{name: np.zeros((len(rows), widths[name])) for name in missing}}
+    for name, width in widths.items():
+        if name not in known or known[name].shape[1] != width:
+            raise InputError(f"`batch` must have the space {name!r} with {width} columns, as the reference has.")
+    if not widths:
+        return rows, []
+    columns = [rows, *(known[name] for name in widths)]
+    return np.concatenate(columns, axis=1, dtype=np.result_type(np.float32, rows.dtype)), missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -16,7 +17,20 @@ from mallow._checks import seed_from, whole
 from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
-from mallow.evidence import SUMMARIES, Measure, Outcome, Units, find_units, fits_several, generator_for, run_alone
+from mallow.evidence import (
+    SUMMARIES,
+    Certificate,
+    Measure,
+    Outcome,
+    Units,
+    debiased_estimate,
+    find_units,
+    fits_several,
+    generator_for,
+    published_interval,
+    run_alone,
+)
+from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
@@ -214,3 +228,29 @@ def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) ->
         shuffled, ends = rng.permutation(rows), np.array([size])
     cut = ends[np.argmin(np.abs(ends - size))]
     return shuffled[:cut], shuffled[cut:]
+
+
+def spread(values: tuple[float, ...]) -> float:
+    """The standard deviation over repeats; 0 for one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def no_frontier(certificate: Certificate | None) -> Frontier:
+    """A curve without costs, in place of a published one."""
+    lam = np.empty(0) if certificate is None else certificate.frontier.lam
+    nothing = np.full(lam.shape, math.nan)
+    return Frontier(lam, nothing, nothing)
+
+
+def published_errors(
+    measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
+) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
+    """The interval of each summary for another draw, and its value behind the samples. Nothing without bins."""
+    partitions = [masses.partition for masses in run.masses if masses.partition is not None]
+    if not partitions:
+        return {}, {}
+    units: Units = run.units
+    smooth = measure.estimator.smooth  # type: ignore[attr-defined]
+    divergence, scale = measure.divergence, measure.area_scale
+    interval = published_interval(partitions, units, values, smooth=smooth, divergence=divergence, scale=scale)
+    return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)

@@ -15,18 +15,23 @@ from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evide
 from mallow.engine import AnyEngine, settle
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems, open_systems
-from mallow.evaluate._run import Run, Settings, by_summary, mean_frontier
+from mallow.evaluate._run import (
+    Run,
+    Settings,
+    by_summary,
+    mean_frontier,
+    no_frontier,
+    published_errors,
+    spread,
+)
 from mallow.evidence import (
     SUMMARIES,
     Certificate,
     Evidence,
     Measure,
     Signature,
-    Units,
-    debiased_estimate,
     describe_units,
     make_signature,
-    published_interval,
 )
 from mallow.explain import Reason, numbers_apart, verdict_text
 from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
@@ -39,6 +44,10 @@ if TYPE_CHECKING:
 
 _UNEXPLAINED = Explained()
 _LEAST = 1e-14  # summaries are of order 1: less is rounding
+_SHARES = {
+    "unlike": "would have to be replaced to match the reference",
+    "new": "something else, if mixed into the reference",
+}
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
 
 
@@ -66,7 +75,7 @@ class Score(Result):
         without bins.
     certified : dict
         What held-out evidence proves about the distributions: with 95% confidence the area is at most its `high`, the
-        other summaries are at least their `low`. Empty for a `Monitor`.
+        other summaries are at least their `low`. Of a `Monitor`: at every look together.
     p_value : float
         Of the hypothesis that there is no gap at all; valid for shared prompts and for several samples per prompt.
     self_score : dict
@@ -99,6 +108,11 @@ class Score(Result):
     answers : dict
         How alike the answers to one prompt are: the mean cosine of the features of two of them, of the "model" and of
         the "reference". Empty where fewer than five prompts (ids) have several samples of both sides.
+    shares : dict
+        How many samples are not like the other side: at least `low` with 95% confidence each. "unlike": of the model's
+        samples, how many would have to be replaced to match the reference (the total variation distance). "new": how
+        many are something else, if the model's samples are the reference with something mixed in. Empty without
+        evidence.
     """
 
     KIND: ClassVar[str] = "score"
@@ -125,6 +139,7 @@ class Score(Result):
     reasons: tuple[Reason, ...] = ()
     texts_alone: dict[str, Estimate] = field(default_factory=dict)
     answers: dict[str, float] = field(default_factory=dict)
+    shares: dict[str, Estimate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if math.isnan(self.p_value):
@@ -147,8 +162,12 @@ class Score(Result):
         """What evidence rests on, and what it shows of prompts and of several answers; empty where nothing is known."""
         units = f"Units: {self.signature.units}." if self.signature.units else ""
         spaces = f"Evidence looks at features, {self.signature.spaces}." if self.signature.spaces else ""
-        lines = [" ".join(filter(None, [units, spaces])), self._prompt_line(), self._answers_line()]
+        lines = [self._share_line(), " ".join(filter(None, [units, spaces])), self._prompt_line(), self._answers_line()]
         return [*filter(None, lines), ""] if any(lines) else []
+
+    def _share_line(self) -> str:
+        least = math.floor(100.0 * self.shares["unlike"].low) if self.shares else 0
+        return f"With 95% confidence at least {least}% of the samples are not like the reference." if least else ""
 
     def _prompt_line(self) -> str:
         if not self.texts_alone:
@@ -213,7 +232,10 @@ class Score(Result):
             for name, of_summary in zip(SUMMARIES, each, strict=True)
             for row in of_summary
         ]
-        breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
+        breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES) + bool(self.shares))]
+        for name, estimate in self.shares.items():
+            limit = f"at least {at_least(estimate.low)}"
+            rows.append([f"share, {name}", f"{estimate.value:.4f}", limit, _SHARES[name]])
         return TableData(["", "value", "95% range", "meaning"], rows, breaks=breaks, left=(0, 3))
 
     def _records(self) -> list[dict[str, Any]]:
@@ -248,12 +270,14 @@ class Score(Result):
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
         values = {name: brief_values(self, name) for name in SUMMARIES}
         reasons = [reason.text for reason in self.reasons[:3]]
+        shares = {name: float(at_least(estimate.low)) for name, estimate in self.shares.items()}
         facts = {"p_value": self.p_value, "n": list(self.n), "scale": self.scale, "signature": str(self.signature)}
         return {
             "kind": "mallow score",
             "verdict": self.verdict,
             **values,
             **facts,
+            **({"shares": shares} if shares else {}),
             "reasons": reasons,
             **self._doubts(),
         }
@@ -346,7 +370,7 @@ def build_score(
     """
     traced = [measure.trace(masses) for masses in run.masses]
     curves, values = [curve for curve, _ in traced], by_summary([summaries for _, summaries in traced])
-    mean, band = mean_frontier(curves) if curves else (_no_frontier(certificate), None)
+    mean, band = mean_frontier(curves) if curves else (no_frontier(certificate), None)
     every = [
         *caveats,
         *(caveat for masses in run.masses for caveat in masses.caveats),
@@ -358,7 +382,7 @@ def build_score(
     interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
         **{name: settle(float(np.mean(each))) if each else math.nan for name, each in values.items()},
-        std={name: settle(_spread(each)) if each else math.nan for name, each in values.items()},
+        std={name: settle(spread(each)) if each else math.nan for name, each in values.items()},
         interval=interval,
         debiased=debiased,
         certified={} if certificate is None else certificate.estimates,
@@ -386,19 +410,8 @@ def build_score(
         reasons=explained.reasons,
         texts_alone={} if explained.texts_alone is None else explained.texts_alone.estimates,
         answers=settle(explained.answers),
+        shares={} if evidence is None else evidence.shares(),
     )
-
-
-def _spread(values: tuple[float, ...]) -> float:
-    """The standard deviation over repeats; 0 for one."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def _no_frontier(certificate: Certificate | None) -> Frontier:
-    """A curve without costs, in place of a published one."""
-    lam = np.empty(0) if certificate is None else certificate.frontier.lam
-    nothing = np.full(lam.shape, math.nan)
-    return Frontier(lam, nothing, nothing)
 
 
 def _doubts(
@@ -427,17 +440,3 @@ def _doubts(
         *blindness_caveats(mauve, itself["mauve"], evidence.test.p_value, high),
         *evidence_caveats(evidence),
     ]
-
-
-def published_errors(
-    measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
-) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
-    """The interval of each summary for another draw, and its value behind the samples. Nothing without bins."""
-    partitions = [masses.partition for masses in run.masses if masses.partition is not None]
-    if not partitions:
-        return {}, {}
-    units: Units = run.units
-    smooth = measure.estimator.smooth  # type: ignore[attr-defined]
-    divergence, scale = measure.divergence, measure.area_scale
-    interval = published_interval(partitions, units, values, smooth=smooth, divergence=divergence, scale=scale)
-    return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)

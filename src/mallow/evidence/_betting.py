@@ -148,6 +148,8 @@ class Betting:
     views : FeatureViews or ViewsOfSpaces
     limits : tuple of float
         Values of MAUVE, in falling order; the levels are `midpoint_limit` of these.
+    tolerance : float or None
+        The one of the limits that an alarm is about: samples of the reference are spent on its bets alone.
     scale : float
         The constant c.
     window : int or None
@@ -159,6 +161,7 @@ class Betting:
 
     views: FeatureViews | ViewsOfSpaces
     limits: tuple[float, ...]
+    tolerance: float | None
     scale: float
     window: int | None
     seed: int
@@ -169,10 +172,23 @@ class Betting:
         """Of the mid-point summary, rising."""
         return np.array([midpoint_limit(limit, self.scale) for limit in self.limits])
 
+    @property
+    def _recent(self) -> int:
+        """How many units of either side functions are learned from: few, so that they are faster than the window."""
+        return _RECENT if self.window is None else min(_RECENT, max(2 * _FEWEST, self.window // 4))
+
+    @property
+    def _deciding(self) -> slice:
+        """The levels whose bets decide whether there are any."""
+        if self.tolerance is None:
+            return slice(None)
+        place = self.limits.index(self.tolerance)
+        return slice(place, place + 1)
+
     def start(self, fitting: Features, counted: Features, names: Sequence[str] | None, fitted: frozenset[str]) -> Bets:
         """No bets yet. `fitting` rows fixed the views, `counted` rows with the `names` of their units are bet on."""
         nothing, pool = np.zeros(len(self.limits)), np.arange(len(counted))
-        learned = self._values(fitting[:_RECENT])
+        learned = self._values(fitting[: self._recent])
         kept = None if names is None else tuple(names)
         bets = Bets(nothing + 0.5, nothing + 1.0, 0, 0.0, pool, counted, kept, learned, learned[:0], 0, fitted, 0)
         return bets if self.window is None else self._forget(bets)
@@ -210,9 +226,9 @@ class Betting:
         count = int(lost[0]) if len(lost) else len(self.limits)
         return (self.limits[count - 1], float(self.levels[count - 1])) if count else (1.0, 0.0)
 
-    def p_value(self, bets: Bets, limit: float) -> float:
-        """The p-value of the hypothesis that MAUVE has never been below this limit, however often it is read."""
-        return 1.0 / float(bets.most[self.limits.index(limit)])
+    def p_value(self, bets: Bets) -> float:
+        """The p-value of the hypothesis that MAUVE has never been below the tolerance, however often it is read."""
+        return 1.0 / float(bets.most[self._deciding].max())
 
     def certify(self, bets: Bets) -> dict[str, Estimate]:
         """What is proven of the summaries for KL, as in `Certificate.estimates`."""
@@ -224,27 +240,29 @@ class Betting:
         return settle(dict(zip(NAMES, estimates, strict=True)))
 
     def _values(self, rows: Features) -> Array:
-        return np.concatenate(self.views.values(rows), axis=1).astype(np.float32)
+        return np.concatenate(_views(self.views, rows), axis=1, dtype=np.float32)
 
     def _forget(self, bets: Bets) -> Bets:
         """Only the most recent samples of the reference stay; functions may be learned from the others."""
         window = self.window or 0
         old, pool = bets.pool[:-window], bets.pool[-window:]
-        if not len(old):
-            return bets
-        learned = np.concatenate([bets.learned_reference, self._values(bets.rows[old])])[-_RECENT:]
+        learned = bets.learned_reference
+        if len(old):
+            learned = np.concatenate([learned, self._values(bets.rows[old])])[-self._recent :]
         names = None if bets.names is None else tuple(bets.names[place] for place in pool)
         return replace(bets, pool=np.arange(len(pool)), rows=bets.rows[pool], names=names, learned_reference=learned)
 
     def _bet(self, bets: Bets, units: list[Array], keys: list[str | None], rng: np.random.Generator) -> Bets:
         """Bet on one block of units, then learn from it."""
         rule, seen = bets.rule, {key for key in keys if key is not None}
-        if rule is not None and rule.bet.any():
+        if rule is not None and rule.bet[self._deciding].any():
             partners = self._draw(bets, keys, rng)
             count = len(partners)
             x = self._values(bets.rows[partners]) if count else bets.learned_reference[:0]
             if count:
-                payoffs = _payoffs(rule.score(x), [rule.score(unit) for unit in units[:count]])
+                payoffs = _payoffs(
+                    rule.score(x), rule.score(np.concatenate(units[:count])), [len(unit) for unit in units[:count]]
+                )
                 payoff = payoffs[rule.clip]  # (levels, pairs)
                 later = _later(bets.pairs) - _later(bets.pairs + count)
                 gain = np.prod(1.0 + rule.bet[:, None] * (payoff - self.levels[:, None]), axis=1)
@@ -254,9 +272,9 @@ class Betting:
                 bets = replace(bets, capital=capital, most=most, pairs=bets.pairs + count, paid=paid)
             if bets.names is not None:
                 seen |= {bets.names[place] for place in partners}
-            learned = np.concatenate([bets.learned_reference, x])[-_RECENT:]
+            learned = np.concatenate([bets.learned_reference, x])[-self._recent :]
             bets = replace(bets, pool=np.setdiff1d(bets.pool, partners), learned_reference=learned)
-        model = np.concatenate([bets.learned_model, *(unit[:1] for unit in units)])[-_RECENT:]
+        model = np.concatenate([bets.learned_model, *(unit[:1] for unit in units)])[-self._recent :]
         bets = replace(bets, learned_model=model, since=bets.since + len(units), seen=bets.seen | seen)
         if len(model) < _FEWEST or bets.since < max(_FEWEST, _LEARN_AGAIN * len(model)) / 2:
             return bets
@@ -264,10 +282,11 @@ class Betting:
 
     def _draw(self, bets: Bets, keys: list[str | None], rng: np.random.Generator) -> NDArray[np.int64]:
         """A row of the reference for each unit of the model, while there are some: of the same unit if it has one."""
+        pool = rng.permutation(bets.pool) if self.window is None else bets.pool  # of a window the oldest first
         if bets.names is None:
-            return rng.permutation(bets.pool)[: len(keys)]
+            return pool[: len(keys)]
         free: dict[str, int] = {}
-        for place in rng.permutation(bets.pool).tolist():
+        for place in pool.tolist():
             if bets.names[place] not in bets.seen:
                 free.setdefault(bets.names[place], place)
         same = [None if key is None else free.pop(key, None) for key in keys]
@@ -301,11 +320,15 @@ class Betting:
         spread[spread <= _SAME] = np.inf
         is_reference = np.arange(scores.shape[1]) < len(x)
         weight = np.where(is_reference, 0.5 / len(x), 0.5 / len(y))
-        weights = calibrate_scores(scores / spread[:, None], is_reference, weight, ridge=1.0 / count) / spread
+        constant = np.ones((1, scores.shape[1]))  # weights are not negative: one for either sign
+        views = np.concatenate([scores / spread[:, None], constant, -constant])
+        *weights, up, down = calibrate_scores(views, is_reference, weight, ridge=1.0 / count)
+        weights = np.array(weights) / spread
         pairs = [np.linspace(0, len(side) - 1, count).astype(np.int64) for side in (x, y)]
-        clip, bet = self._choose(_payoffs((weights @ at_x)[pairs[0]], (weights @ at_y)[pairs[1]][:, None]))
+        h = [(weights @ at + up - down)[rows] for at, rows in zip((at_x, at_y), pairs, strict=True)]
+        clip, bet = self._choose(_payoffs(h[0], h[1], [1] * count))
         whole = np.concatenate([w * factors[:, part].mean(axis=0) for w, part in zip(weights, parts, strict=True)])
-        return Rule(whole, float(weights @ constants.mean(axis=0)), clip, bet)
+        return Rule(whole, float(weights @ constants.mean(axis=0) + up - down), clip, bet)
 
     def _choose(self, payoff: Array) -> tuple[NDArray[np.int64], Array]:
         """For each level the clip and the bet that would have won the most, given payoffs (clips, pairs).
@@ -334,14 +357,21 @@ def fit_betting(
 ) -> Betting:
     """Bets on usual values of MAUVE and on the tolerance; `row` is any row of features (1, d)."""
     limits = sorted({*_LIMITS, *([] if tolerance is None else [tolerance])}, reverse=True)
-    return Betting(views, tuple(limits), scale, window, seed, tuple(view.shape[1] for view in views.values(row)))
+    return Betting(
+        views, tuple(limits), tolerance, scale, window, seed, tuple(view.shape[1] for view in _views(views, row))
+    )
 
 
-def _payoffs(at_x: Array, at_y: Sequence[Array]) -> Array:
-    """The payoffs g of pairs for each clip, (clips, pairs); a unit of the model may have several samples."""
-    of_model = [log_expit(-np.clip(h, -_CLIPS[:, None], _CLIPS[:, None])).mean(axis=1) for h in at_y]
-    of_reference = log_expit(np.clip(at_x, -_CLIPS[:, None], _CLIPS[:, None]))
-    payoffs: Array = math.log(2.0) + (of_reference + np.stack(of_model, axis=1)) / 2.0
+def _views(views: FeatureViews | ViewsOfSpaces, rows: Features) -> list[Array]:
+    """The views of each row, and how long it is in each of them, which shows a few rows that are far away."""
+    return [*views.values(rows), *views.stretches(rows).T[:, :, None]]
+
+
+def _payoffs(at_x: Array, at_y: Array, sizes: Sequence[int]) -> Array:
+    """The payoffs g of pairs for each clip, (clips, pairs); units of the model have `sizes` samples each."""
+    of_reference, of_rows = (log_expit(np.clip(h, -_CLIPS[:, None], _CLIPS[:, None])) for h in (at_x, -at_y))
+    starts = np.cumsum([0, *sizes[:-1]])
+    payoffs: Array = math.log(2.0) + (of_reference + np.add.reduceat(of_rows, starts, axis=1) / sizes) / 2.0
     return payoffs
 
 

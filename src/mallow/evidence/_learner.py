@@ -127,22 +127,23 @@ class Learner(ABC):
     def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
         """h of the rows of the reference and of the systems; `weights` (cells, views) of all views by cell."""
 
-    def scores(self, *systems: int) -> tuple[Array, ...]:
+    def scores(self, *systems: int, judged: Sequence[int] = ()) -> tuple[Array, ...]:
         """h of every sample of the reference and of the systems, one array each; several systems count as one model.
+
+        Nothing is learned from other systems that are only `judged`; their scores come last.
 
         All are 0 where nothing was learned, or where a side has fewer units than there are folds. No score exceeds the
         logarithm of the number of units: no sample is worth more than all others together. They are rounded to
         multiples of 2⁻¹⁰, so that they are the same on every processor.
         """
-        sets = [self.units.sets[number] for number in (0, *systems)]
         if self._cells is None:
-            return tuple(np.zeros(len(unit)) for unit in sets)
+            return tuple(np.zeros(len(self.units.sets[number])) for number in (0, *systems, *judged))
         with single_threaded_blas():
-            scores = self._learn(self._cells, systems)
-        count = sum(len(np.unique(unit)) for unit in sets)
+            scores = self._learn(self._cells, systems, judged)
+        count = sum(len(np.unique(self.units.sets[number])) for number in (0, *systems))
         return tuple(round_scores(h, count) for h in scores)
 
-    def _learn(self, cells: Cells, systems: Sequence[int]) -> list[Array]:
+    def _learn(self, cells: Cells, systems: Sequence[int], judged: Sequence[int]) -> list[Array]:
         teachers, part = self._teachers(cells), self._part(cells, systems)
 
         def learn(kept: Array) -> list[Rules]:
@@ -184,7 +185,7 @@ class Learner(ABC):
             weights += of_cells / len(groupings)
             if of_views is not None:
                 added += of_views / len(groupings)
-        h = self._judge(without, weights, cells, systems)
+        h = self._judge(without, weights, cells, (*systems, *judged))
         return h if not self.witness.views else self._add(h, added, systems)
 
     def _add(self, h: list[Array], added: Array, systems: Sequence[int]) -> list[Array]:
