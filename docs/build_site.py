@@ -72,6 +72,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """The page with links of the site, pictures, and the names of the reference."""
     if page.file.src_uri.startswith("experiments/"):
         page.meta["search"] = {"exclude": True}  # raw tables: linked from the pages that quote them
+        page.meta["hide"] = ["navigation", "toc"]  # neither has anything here, and the tables are wide
     if page.file.src_uri == "faq.md":
         page.meta["search"] = {"boost": 2}
     markdown = FLOWCHART.sub(lambda match: draw_flowchart(match[1]), markdown)

@@ -25,6 +25,7 @@ def samples(name: str) -> Samples:
 def make_study(per_pair: int = 4, systems: int = 2, **options: object) -> Study:
     """A study whose texts attack the page, or run from right to left."""
     options.setdefault("checks", QualityChecks(0, 0, 0))
+    options.setdefault("votes", 1)
     design = StudyDesign(pairs=AllPairs(per_pair), window=TextWindow(3, 40), **options)
     names = [f"model-{chr(ord('a') + i)}" for i in range(systems)]
     return design_study(samples("Somebody"), {name: samples("A person") for name in names}, design)

@@ -93,7 +93,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         for page in ("docs/faq.md", "docs/read-your-result.md", "docs/glossary.md")
     ),
     (
-        "docs/explanation/held-out.md",
+        "docs/explanation/meaning.md",
         "contrastive search with GPT-2 large scores {:.3f}, more than real text against real text ({:.3f}, README)",
         "experiments/readme/score.json",
         lambda d: [d["mauve"], d["self_score"]],
@@ -127,7 +127,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         certified("nucleus", "topk", "typical", "contrastive", "beam"),
     ),
     (
-        "docs/explanation/held-out.md",
+        "docs/explanation/meaning.md",
         "{:.2f} certified, {:.2f} MAUVE\\* of the same features",
         f"{HONESTY}/decoders.json",
         lambda d: [
@@ -137,7 +137,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     ),
     # promises that were measured
     (
-        "docs/explanation/held-out.md",
+        "docs/explanation/meaning.md",
         "{:.1f} to {:.1f}%, and at most {:.1f}% where the test is approximate",
         f"{HONESTY}/nulls-seed-14.json",
         alarms,
@@ -149,7 +149,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         alarms,
     ),
     (
-        "docs/explanation/held-out.md",
+        "docs/explanation/meaning.md",
         "in {:.0f} to {:.0f}% of 200 or 400 trials of each of {} known pairs",
         f"{HONESTY}/certificates-seed-14.json",
         lambda d: (
@@ -175,7 +175,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         lambda d: [100 * (row := next(iter(d.values())))["wrong"] / row["trials"], row["trials"]],
     ),
     (
-        "docs/explanation/held-out.md",
+        "docs/explanation/meaning.md",
         "for a true area of {:.2f}, with 1,000 samples, the certified value is {:.2f} too high in 5 dimensions and {:.2f} too high in 400",
         f"{HONESTY}/certificates-seed-14.json",
         lambda d: [
@@ -184,7 +184,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         ],
     ),
     (
-        "docs/explanation/held-out.md",
+        "docs/explanation/meaning.md",
         "{} samples show top-k, {} typical, {} contrastive",
         f"{HONESTY}/power.json",
         samples_for_power("topk, same prompts", "typical, same prompts", "contrastive, same prompts"),
@@ -309,7 +309,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     # one model or two
     (
         "docs/how-to/questions.md",
-        "rounding its weights to 4 bits was seen in {:.0f}% of {} trials, a temperature of 0.9 rather than 1 in {:.0f}%, "
+        "rounding its weights to 4 bits was detected in {:.0f}% of {} trials, a temperature of 0.9 rather than 1 in {:.0f}%, "
         "top-p 0.9 in {:.0f}%, and rounding to 8 bits in {:.0f}%",
         "experiments/same_model/run.json",
         lambda d: [
@@ -321,7 +321,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     # scores of items
     (
         "docs/how-to/questions.md",
-        "no winner was named in {} trials, and no pair was called different; with the passages ignored, some pair was in {:.0f}% of them",
+        "no winner was named in {} trials, and no pair was called different. When the passages were ignored, at least one pair was called different in {:.0f}% of trials",
         f"{HONESTY}/items.json",
         lambda d: [
             d["equal"]["10 passages of 20 items"]["trials"]
@@ -423,7 +423,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
             ("`--match torch-fidelity`", "torch-fidelity"),
             ("`--match pytorch-fid`", "pytorch-fid"),
             ("`--match clean-fid`", "clean-fid"),
-            ("`--embedder inception` alone", "mallow's own resize"),
+            ("`--embedder inception` without `--match`", "mallow's own resize"),
         )
     ),
     (
@@ -505,7 +505,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     ),
     (
         "docs/study.md",
-        "scores {} lie in people's intervals",
+        "Only {} of GPT-4's 20 scores lie in people's intervals",
         f"{PEOPLE}/arena.json",
         lambda d: [d["judges"]["gpt4"]["inside"]],
     ),

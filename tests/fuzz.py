@@ -83,7 +83,7 @@ def guide_target(name: str, seconds: float, start: int, corpus: Path) -> None:
     """The same by atheris, which never returns: the process prints the number of cases, and ends."""
     count, began, target, folder = 0, processor_seconds(), TARGETS[name], tempfile.mkdtemp()
 
-    @settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(target.values)
     def case(value: object) -> None:
         nonlocal count
@@ -98,6 +98,7 @@ def guide_target(name: str, seconds: float, start: int, corpus: Path) -> None:
             os._exit(0)
         case.hypothesis.fuzz_one_input(data)
 
+    case()  # the first one imports packages; on a busy machine libFuzzer would take it for one that hangs
     corpus.mkdir(parents=True, exist_ok=True)
     limits = [
         "-timeout=0",

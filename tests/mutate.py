@@ -61,6 +61,7 @@ class Area:
 
 PAPER = ("paper/test_divergences.py", "paper/test_errata.py", "paper/test_frontier.py", "paper/test_rates.py")
 RECORDED = "reference/test_calls.py"  # numbers to the last bit
+FIELDS = "results/test_result.py"  # names in frames, summaries and files of every kind of result
 AREAS = {
     "escaping": Area(
         ("_visible.py", "results/_table.py", "report/_sentences.py", "report/_svg.py"),
@@ -81,17 +82,16 @@ AREAS = {
         ("results/test_*.py", "report/test_plots.py", "evaluate/test_shown.py", "evaluate/test_sweep.py"),
     ),
     "report": Area(("report/*.py",), ("report/test_[!b]*.py",)),  # those of the browser see what these see, later
-    "engine": Area(
-        ("engine/*.py",), ("engine/test_[!r]*.py", "estimate/test_device.py")
-    ),  # Ray takes its time to start
+    "engine": Area(("engine/_[!r]*.py",), ("engine/test_[!r]*.py", "estimate/test_device.py")),
+    "ray": Area(("engine/_ray.py",), ("engine/test_ray.py", "engine/test_engine.py")),  # Ray takes its time to start
     "generate": Area(("generate/*.py",), ("generate/test_*.py",)),
     "estimate": Area(("estimate/*.py",), ("estimate/test_*.py", "test_same_bits.py", RECORDED)),
-    "baselines": Area(("baselines/*.py",), ("baselines/test_*.py", RECORDED)),
-    "human": Area(("human/*.py",), ("human/test_*.py", "report/test_people.py", RECORDED)),
+    "baselines": Area(("baselines/*.py",), ("baselines/test_*.py", RECORDED, FIELDS)),
+    "human": Area(("human/*.py",), ("human/test_*.py", "report/test_people.py", RECORDED, FIELDS)),
     "annotate": Area(("annotate/*.py",), ("annotate/test_*.py",)),
-    "explain": Area(("explain/*.py",), ("explain/test_*.py", RECORDED)),
+    "explain": Area(("explain/*.py",), ("explain/test_*.py", RECORDED, FIELDS)),
     "theory": Area(("theory/*.py",), ("theory/test_*.py", *PAPER, RECORDED)),
-    "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py", RECORDED)),
+    "evaluate": Area(("evaluate/*.py",), ("evaluate/test_*.py", RECORDED, FIELDS)),
     "caveats": Area(("caveats/*.py",), ("caveats/test_*.py", RECORDED)),
     "evidence": Area(("evidence/*.py",), ("evidence/test_*.py", RECORDED)),
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ("reference/calls.py", "recorded_evidence.py", "made_results.py")
+SCRIPTS = ("reference/calls.py", "recorded_evidence.py", "made_results.py", "recorded_fields.py")
 
 
 def flat(value: Any, path: str = "") -> dict[str, Any]:

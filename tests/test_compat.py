@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -104,6 +105,22 @@ def test_options_are_used():
 def test_missing_input_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         compute_mauve(**arguments)
+
+
+def test_a_gpu_that_is_not_there(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    x, y = np.random.default_rng(0).normal(size=(2, 40, 2))
+    with (
+        pytest.warns(
+            EstimateWarning, match="`device_id` 0 is a GPU, and there is none here: the model runs on the CPU"
+        ),
+        pytest.raises(InputError, match="`q_features`"),
+    ):
+        compute_mauve(p_features=x, device_id=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EstimateWarning)
+        compute_mauve(x, y, device_id=0)  # no model runs
 
 
 def test_bins_are_those_of_mauve_text_beyond_5000_samples_too():

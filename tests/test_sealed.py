@@ -22,8 +22,8 @@ WORDS = ["the", "a", "cat", "dog", "sees", "runs", "house", "river", "old", "new
 FEW = """
 import mallow.demo as demo
 few, of_digits = demo.passages(0), demo.digits(0)
-demo.passages = lambda seed: (few[0][:40], few[1][:40], few[2][:200])
-demo.digits = lambda seed: (of_digits[0][:60], {name: rows[:60] for name, rows in of_digits[1].items()})
+demo.passages = lambda seed: (few[0][:25], few[1][:25], few[2][:80])
+demo.digits = lambda seed: (of_digits[0][:30], {name: rows[:30] for name, rows in of_digits[1].items()})
 """
 
 

@@ -61,6 +61,14 @@ def test_raw_tables_are_not_in_the_search(site):
     assert (site / "experiments" / "honesty" / "decoders.html").exists()
 
 
+def test_wide_tables_get_the_room_of_the_side_columns(site):
+    hidden = {
+        name: re.findall(r'md-sidebar--(\w+)"[^>]*\bhidden\b', (site / name).read_text(encoding="utf-8"))
+        for name in ("experiments/honesty/decoders.html", "faq.html")
+    }
+    assert hidden == {"experiments/honesty/decoders.html": ["primary", "secondary"], "faq.html": []}
+
+
 def test_code_and_stars_are_shown_as_they_are(site):
     """An unescaped `MAUVE*` would turn the text up to the next star italic."""
     for page in site.rglob("*.html"):

@@ -1,7 +1,7 @@
 """Count wordings that make readers stumble, per 1,000 words: python tools/language.py [-v] [PATH ...]
 
-Without paths it reads README.md, the pages of docs/, the help of every command, and the messages and public docstrings in
-src/. Code, tables of numbers, quoted output and bracketed defaults do not count. `-v` prints every place.
+Without paths it reads README.md and the other pages of the root, the pages of docs/, the help of every command, and the
+messages and public docstrings in src/. Code, tables of numbers, quoted output and bracketed defaults do not count. `-v` prints every place.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,9 +94,11 @@ def places(text: str) -> Iterator[tuple[str, str]]:
             yield name, around.replace("\n", " ")
 
 
+@cache
 def sources() -> dict[str, dict[str, str]]:
     """Kind → name → text of everything that a person reads."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    roots = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "paper/paper.md")]
+    pages = [*roots, *sorted((ROOT / "docs").rglob("*.md"))]
     help_page = ROOT / "docs" / "commands.md"
     programs = sorted((ROOT / "src").rglob("*.py"))
     return {

@@ -26,7 +26,9 @@ VERSIONS = ("oldest", "newest")
 SHOWN = ("numpy", "scipy", "scikit-learn", "pyarrow", "onnxruntime", "pillow")
 EXTRAS = "minilm,plot,images,tables,frames,transport,kernels,config"
 TOOLS = ("hatchling", "editables", "hypothesis", "mpmath", "pytest", "pytest-xdist", "safetensors")
-QUIET = ("-q", "-p", "no:cacheprovider", "-W", "ignore::SyntaxWarning")  # packages are compiled when they are imported
+# Packages are compiled when they are imported, and some have escapes that Python no longer likes: 3.11 has another warning.
+QUIET = ("-q", "-p", "no:cacheprovider", "-W", "ignore::SyntaxWarning")
+QUIET += ("-W", "ignore:invalid escape sequence:DeprecationWarning")
 # Old packages use what newer ones, which they bring along, have marked as deprecated.
 IGNORED = {"oldest": ("-W", "ignore::DeprecationWarning"), "newest": ()}
 TESTS = (

@@ -366,7 +366,7 @@ def picture(results: dict[str, dict]) -> None:
         each.set_xlabel("MAUVE is at most (95% limit)")
         each.grid(axis="x", alpha=0.3)
     axes[0].invert_yaxis()
-    axes[1].legend(title="evidence looks at", loc="lower right", fontsize=8)
+    axes[1].legend(title="evidence from", loc="lower right", fontsize=8)
     figure.savefig(HERE / "run.png", dpi=120)
 
 

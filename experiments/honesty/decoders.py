@@ -154,7 +154,7 @@ def picture(results: dict[str, dict]) -> None:
     axes.set_yticks(places, names)
     axes.invert_yaxis()
     axes.set(xlabel="MAUVE against human text", xlim=(-0.02, 1.02))
-    axes.legend(fontsize=8, loc="lower right")
+    axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     figure.savefig(settings.HERE / "decoders.png", dpi=110)
 
 

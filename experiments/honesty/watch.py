@@ -1,4 +1,4 @@
-"""Does `Monitor(tolerance=0.9)` sound an alarm only if MAUVE has been below 0.9, at any of 1,000 looks, and how soon?
+"""Does `Monitor(tolerance=0.9)` sound an alarm only if MAUVE has been below 0.9, at any look, and how soon?
 
     python experiments/honesty/watch.py [--runs 400]      about twenty minutes on one core
 
@@ -23,9 +23,11 @@ from settings import LEVEL, Clock, save, share_with_error
 
 from mallow import EstimateWarning, Monitor, Samples
 from mallow.engine import single_threaded_blas
+from mallow.evidence import fit_betting
+from mallow.evidence._sequential_views import fit_views
 from mallow.theory import Masses, area, frontier
 
-TOLERANCE, WIDTH, REFERENCE, LOOKS, SEED = 0.9, 4, 1000, 1000, 14
+TOLERANCE, WIDTH, REFERENCE, LOOKS, SAMPLES, SEED = 0.9, 4, 1000, 40, 25, 14
 CHANGE, BATCH = 200, 20  # look of the change, and samples per look where there is one
 Draw = Callable[[int, np.random.Generator], tuple[np.ndarray, list[str] | None]]
 
@@ -79,14 +81,10 @@ def drifting(per_look: float, size: int) -> Draw:
 
 # name, draw, window
 NULLS: list[tuple[str, Draw, int | None]] = [
-    ("MAUVE 0.9 by a shift, 1 sample per look", shifted(SHIFT, 1), None),
-    # The window has samples of 400 looks at most, since one of two samples joins it.
-    (
-        "window of 400; the mean drifts, by 0.9 of MAUVE within the window and 1.7 σ in all",
-        drifting(SHIFT / 400, 2),
-        400,
-    ),
-    ("MAUVE 0.9 by rare samples from elsewhere, 1 sample per look", elsewhere(SHARE, 1), None),
+    ("MAUVE 0.9 by a shift", shifted(SHIFT, SAMPLES), None),
+    # The window has samples of 32 looks at most, since half of the samples join it.
+    ("window of 400; the mean drifts, by 0.9 of MAUVE within the window", drifting(SHIFT / 32, SAMPLES), 400),
+    ("MAUVE 0.9 by rare samples from elsewhere", elsewhere(SHARE, SAMPLES), None),
     ("no gap, 4 samples of one prompt per look", prompts, None),
 ]
 
@@ -104,8 +102,13 @@ def watch(
 ) -> tuple[int | None, int]:
     """The first look with an alarm, and the reference samples that are left then."""
     rng = np.random.default_rng(seed)
-    monitor = Monitor(normal(REFERENCE, rng), tolerance=TOLERANCE, window=window, rng=seed[-1])
-    betting, bets = monitor._betting, monitor._bets
+    reference = normal(REFERENCE, rng)
+    if public:
+        monitor = Monitor(reference, tolerance=TOLERANCE, window=window, rng=seed[-1])
+    fitting = reference[: REFERENCE // 4]  # Gaussians are in random order
+    views = fit_views(fitting)
+    betting = fit_betting(views, reference[:1], TOLERANCE, scale=5.0, window=window, seed=seed[-1])
+    bets = betting.start(fitting, reference[REFERENCE // 4 :], None, frozenset())
     for look in range(looks):
         rows, names = draw(look, rng)
         if public:
@@ -136,7 +139,8 @@ def main() -> None:
     with warnings.catch_warnings(), single_threaded_blas():
         warnings.simplefilter("ignore", EstimateWarning)
         for draw in (shifted(2.0, BATCH), elsewhere(0.5, BATCH)):
-            assert watch(draw, None, 60, [SEED, 0])[0] == watch(draw, None, 60, [SEED, 0], public=True)[0]
+            alarms = [watch(draw, None, 60, [SEED, 0], public=public)[0] for public in (False, True)]
+            assert abs(alarms[0] - alarms[1]) <= 5  # a monitor draws the quarter that fits the views
         for name, draw, window in CHANGES:
             if name not in results["changes"]:
                 delays = []
@@ -163,7 +167,7 @@ def report(results: dict) -> str:
         "# The alarm of `Monitor(tolerance=0.9)`: valid at every look",
         "",
         "Written by `python experiments/honesty/watch.py`. Promised: as long as MAUVE has never been below 0.9, at most 5% of streams raise an "
-        f"alarm at any look. {LOOKS:,} looks, reference of {REFERENCE:,} Gaussians in {WIDTH} dimensions. In most rows MAUVE is exactly 0.9, "
+        f"alarm at any look. {LOOKS:,} looks, one after every {SAMPLES} samples, reference of {REFERENCE:,} Gaussians in {WIDTH} dimensions. In most rows MAUVE is exactly 0.9, "
         "the hardest case. Shares in per cent, ± standard error of the simulation. The last column: the median of reference samples that bets "
         "have not used (of 750).",
         "",

@@ -120,8 +120,8 @@ def picture(results: dict[str, dict[str, object]]) -> None:
         axis.set_yticks(range(len(names)), names)
         axis.grid(alpha=0.3)
     axes[0].invert_yaxis()
-    axes[3].legend(fontsize=8, loc="lower left")
-    figure.supxlabel("MAUVE is at most this, with 95% confidence; 1: nothing was seen", fontsize=10)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
+    figure.supxlabel("95% upper bound of MAUVE; 1: no difference was detected", fontsize=10)
     figure.savefig(HERE / "image_embedders.png", dpi=110)
 
 

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
 from claims import (
     FOLDS,
+    REPEATS,
     Claim,
     above,
     agreement_claims,
@@ -45,14 +46,17 @@ from synthetic import write
 from webtext import DECODERS, FOLDER, PUBLISHED, by_prompt
 
 import mallow
-from mallow import Comparison, Samples
-from mallow.baselines import Table, diversity, table
+from mallow import Comparison, Quantize, Samples, area, smoothing
+from mallow.baselines import Row, Table, diversity, table
 from mallow.embed import embed_samples, find_embedder
 from mallow.generate import NGram
+from mallow.theory.transport import entropic_barycentric_frontier, entropic_linear_frontier
 
 HERE = Path(__file__).resolve().parent
 OTHERS = FOLDER.parent / "webtext-gpt2-small" / "webtext.human.jsonl.gz"  # 999 other texts by people
 NGRAM = "perplexity, 5-gram model"
+SINKHORN = ("MAUVE_OT, Sinkhorn", "MAUVE_OT bary, Sinkhorn")
+PLAIN = Quantize(smoothing=smoothing.empirical)  # transport is of histograms without smoothing, as published
 
 
 def with_named_perplexity(found: Table) -> Table:
@@ -63,6 +67,23 @@ def with_named_perplexity(found: Table) -> Table:
     }
     rows = tuple(replace(row, name=NGRAM) if row.name == "perplexity" else row for row in found.rows)
     return replace(found, rows=rows, values=values)
+
+
+def with_sinkhorn(found: Table, x: NDArray[np.float32], systems: Mapping[str, NDArray[np.float32]]) -> Table:
+    """The table with MAUVE_OT and its barycentric form by entropic plans; the ideal is the value of the reference against itself, which is below 1."""
+    ideal, values = sinkhorn(x, x), {name: each | sinkhorn(x, systems[name]) for name, each in found.values.items()}
+    first = 1 + max(place for place, row in enumerate(found.rows) if row.group == "transport")
+    rows = (*found.rows[:first], *(Row(name, "transport", value) for name, value in ideal.items()), *found.rows[first:])
+    return replace(found, rows=rows, values=values)
+
+
+def sinkhorn(x: NDArray[np.float32], y: NDArray[np.float32], repeats: int = REPEATS) -> dict[str, float]:
+    """Areas of the two entropic transport frontiers (the regulariser is the median cost, c = 5), means over clusterings."""
+    all_masses = [PLAIN(x, y, rng=seed) for seed in range(repeats)]
+    return {
+        name: float(np.mean([area(make(masses), scale=5) for masses in all_masses]))
+        for name, make in zip(SINKHORN, (entropic_linear_frontier, entropic_barycentric_frontier), strict=True)
+    }
 
 
 def perplexity_line(kept: Mapping[str, Mapping[str, float]]) -> str:
@@ -188,7 +209,7 @@ def picture(names: list[str], rho: np.ndarray) -> None:
 def part_values(x: NDArray[np.float32], y: NDArray[np.float32]) -> list[dict[str, float]]:
     """Every measure of features on disjoint parts of both sides."""
     parts = zip(np.array_split(x, FOLDS), np.array_split(y, FOLDS), strict=True)
-    return [table(a, {"part": b}, repeats=1).values["part"] for a, b in parts]
+    return [table(a, {"part": b}, repeats=1).values["part"] | sinkhorn(a, b, 1) for a, b in parts]
 
 
 def main() -> None:
@@ -199,7 +220,7 @@ def main() -> None:
     embedder = find_embedder("minilm", kind="text")
     x, *each_y = (embed_samples(Samples(texts=texts), embedder).features for texts in (reference, *systems.values()))
     points = dict(zip(systems, each_y, strict=True))
-    found = with_named_perplexity(table(reference, systems, scorer=scorer))
+    found = with_sinkhorn(with_named_perplexity(table(reference, systems, scorer=scorer)), x, points)
     # The systems continue the same prompts, which are not those of the reference.
     scores = mallow.compare(x, {name: Samples(features=y).with_row_ids() for name, y in points.items()})
     names, rho = rank_correlations(found)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mallow._checks import positive, whole
+from mallow._optional import optional
 from mallow.embed import LanguageModel, embed_samples
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize, Reduce, published_bins
@@ -85,7 +86,7 @@ def compute_mauve(
 
     Texts and tokens are embedded as in mauve-text: by the hidden state of the last token in the model
     `featurize_model_name`, with at most `max_text_length` tokens (the extra `text`). A `device_id` of -1
-    is the CPU; other numbers are CUDA devices.
+    is the CPU; other numbers are CUDA devices. If there is none, the CPU is used, with a warning.
 
     Differences from mauve-text: `pca_max_data` has no effect and gives a warning, since PCA always uses all data.
     `batch_size` has no effect, since batches are chosen by length. `verbose` prints nothing. k-means stops when no
@@ -96,7 +97,7 @@ def compute_mauve(
         pooling="last",
         max_length=whole("max_text_length", max_text_length, least=1),
         dtype="float32",
-        device="cpu" if device_id < 0 else f"cuda:{device_id}",
+        device=_device(device_id, needed=p_features is None or q_features is None),
     )
     x = np.atleast_1d(_find_features("p", p_features, p_tokens, p_text, model))
     y = np.atleast_1d(_find_features("q", q_features, q_tokens, q_text, model))
@@ -117,6 +118,17 @@ def compute_mauve(
     return from_histograms(
         partition.p_counts, partition.q_counts, scale=mauve_scaling_factor, points=divergence_curve_discretization_size
     )
+
+
+def _device(device_id: int, *, needed: bool) -> str:
+    """The device of torch. Without a GPU it is the CPU, with a warning where a model will run."""
+    if device_id < 0 or not needed:
+        return "cpu"
+    if optional("torch", extra="text").cuda.is_available():
+        return f"cuda:{device_id}"
+    text = f"`device_id` {device_id} is a GPU, and there is none here: the model runs on the CPU."
+    warnings.warn(text, EstimateWarning, stacklevel=3)
+    return "cpu"
 
 
 def _find_features(

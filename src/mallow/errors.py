@@ -65,6 +65,11 @@ def warn_about(caveats: Iterable[Caveat], *, stacklevel: int = 2) -> None:
         warnings.warn(text, EstimateWarning, stacklevel=stacklevel + 1)
 
 
+def each_once(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
+    """The caveats without repetitions."""
+    return tuple({(caveat.system, caveat.message): caveat for caveat in caveats}.values())
+
+
 class WithCaveats(NamedTuple, Generic[Value]):
     """A value that cannot carry caveats itself, such as a float, with the reasons to doubt it.
 

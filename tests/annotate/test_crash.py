@@ -391,3 +391,16 @@ def test_many_threads_never_exceed_a_quota(tmp_path):
     votes = [vote for vote in annotate.export_votes(store) if vote.question == "sensible"]
     assert Counter(vote.task for vote in votes) == dict.fromkeys((task.id for task in study.tasks), 2)
     store.close()
+
+
+def test_a_lease_ends_by_itself_and_is_renewed_by_looking(tmp_path):
+    store = open_store(str(tmp_path / "x.db"), make_study(per_pair=1, systems=1), lease=100.0)
+    ann, bob = (Calls(store).join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
+    assert Calls(store).current(ann, 0.0) == 1
+    assert Calls(store).current(bob, 99.0) == Finished("waiting")
+    assert Calls(store).assignment(ann, 1, 60.0)[0].state == "open"  # she looks at it again: until 160
+    assert Calls(store).current(bob, 159.0) == Finished("waiting")
+    assert Calls(store).current(bob, 161.0) == 1
+    assert Calls(store).assignment(ann, 1, 162.0)[0] is None
+    assert Calls(store).current(ann, 163.0) == Finished("waiting")
+    store.close()

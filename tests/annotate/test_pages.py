@@ -8,11 +8,9 @@ import time
 
 import pytest
 
-from annotation_page import hidden, make_study, place_of
+from annotation_page import hidden, place_of
 from mallow import annotate
-from mallow.annotate._store import Finished
 from mallow.human import TEXT_FORM, QualityChecks, Question, read_votes
-from store_calls import Calls
 
 
 def test_a_whole_study_without_javascript(serve, study_file):
@@ -165,21 +163,6 @@ def test_a_late_answer_counts_while_there_is_room(serve, study_file):
     served.let_time_pass()
     ann.answer(text, "1")
     assert len(annotate.export_votes(served.store)) == 3
-
-
-def test_a_lease_ends_by_itself_and_is_renewed_by_looking(tmp_path):
-    from mallow.annotate._store import open_store
-
-    store = open_store(str(tmp_path / "x.db"), make_study(per_pair=1, systems=1), lease=100.0)
-    ann, bob = (Calls(store).join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
-    assert Calls(store).current(ann, 0.0) == 1
-    assert Calls(store).current(bob, 99.0) == Finished("waiting")
-    assert Calls(store).assignment(ann, 1, 60.0)[0].state == "open"  # she looks at it again: until 160
-    assert Calls(store).current(bob, 159.0) == Finished("waiting")
-    assert Calls(store).current(bob, 161.0) == 1
-    assert Calls(store).assignment(ann, 1, 162.0)[0] is None
-    assert Calls(store).current(ann, 163.0) == Finished("waiting")
-    store.close()
 
 
 def test_somebody_who_returns_to_a_lost_pair_gets_another(serve, study_file):

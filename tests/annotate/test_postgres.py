@@ -123,10 +123,10 @@ def test_kill_9_of_the_server_loses_nothing_that_was_acknowledged(server, tmp_pa
         admin.execute("CREATE DATABASE killed")
     own = url.replace("/postgres?", "/killed?")
     store = open_store(own, make_study(per_pair=20, systems=2, votes=2), lease=1000.0)
+    joined = [Calls(store).join("open", None, f"P{number}", session="", trusted=True, now=0.0) for number in range(6)]
     acknowledged, stop = [], threading.Event()
 
-    def work(number: int) -> None:
-        annotator = Calls(store).join("open", None, f"P{number}", session="", trusted=True, now=0.0)
+    def work(annotator: int) -> None:
         place = None
         while not stop.is_set():
             try:
@@ -139,11 +139,17 @@ def test_kill_9_of_the_server_loses_nothing_that_was_acknowledged(server, tmp_pa
             except StorageError:  # sent again, since nobody said that it was kept
                 time.sleep(0.05)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    def wait_for(count: int) -> None:  # however busy the machine is
+        latest = time.monotonic() + 60
+        while len(acknowledged) < count and time.monotonic() < latest:
+            time.sleep(0.01)
+        assert len(acknowledged) >= count
+
+    threads = [threading.Thread(target=work, args=(annotator,)) for annotator in joined]
     for thread in threads:
         thread.start()
-    for _ in range(2):
-        time.sleep(0.4)
+    for count in (5, 15):
+        wait_for(count)
         folder = Path(url.partition("host=")[2])
         leader = int((folder / "data" / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
@@ -157,12 +163,11 @@ def test_kill_9_of_the_server_loses_nothing_that_was_acknowledged(server, tmp_pa
                 break
         else:
             pytest.fail("the server did not start again")
-    time.sleep(0.4)
+    wait_for(25)
     stop.set()
     for thread in threads:
         thread.join(60)
     rows = [(row["annotator"], row["place"]) for row in store.dump()["submissions"]]
-    assert acknowledged
     assert set(acknowledged) <= set(rows)
     assert len(rows) == len(set(rows))  # sent again, and kept once
     store.close()

@@ -4,13 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pytest import approx
 
-from baselines.feature_samples import clouds, normal
+from baselines.feature_samples import normal
 from mallow.baselines import discriminator_accuracy
-from mallow.baselines._discriminator import _best_penalty, _split_parts
 from mallow.errors import InputError
 
 
@@ -56,34 +53,6 @@ def test_it_ignores_the_order_of_rows_and_depends_on_rng(seed):
     assert discriminator_accuracy(rng.permutation(x), rng.permutation(y), rng=seed) == approx(accuracy, abs=1e-12)
     assert discriminator_accuracy(x, y, rng=np.random.default_rng(seed)) == accuracy
     assert len({discriminator_accuracy(x, y, rng=other) for other in range(4)}) > 1
-
-
-@given(pair=clouds(), seed=st.integers(0, 9))
-def test_the_split_tests_a_quarter_of_each_side_and_keeps_duplicates_together(pair, seed):
-    x, y = pair
-    parts = _split_parts(x, y, np.random.default_rng(seed))
-    assert set(parts) <= {-1, 0, 1, 2, 3, 4}
-    shared = 0
-    for part in range(-1, 5):
-        rows = [sorted(map(tuple, side[of == part])) for side, of in ((x, parts[: len(x)]), (y, parts[len(x) :]))]
-        shared += sum(min(rows[0].count(row), rows[1].count(row)) for row in set(rows[0]))
-    everything = [sorted(map(tuple, side)) for side in (x, y)]
-    pairs = sum(min(everything[0].count(row), everything[1].count(row)) for row in set(everything[0]))
-    assert shared >= pairs
-    for of in (parts[: len(x)], parts[len(x) :]):
-        assert abs((of == -1).sum() - len(of) / 4) < 2
-        counts = [(of == part).sum() for part in range(5)]
-        assert max(counts) - min(counts) <= 2
-
-
-def test_the_data_choose_the_penalty():
-    # With 40 features of noise, weak penalties overfit; with one strong feature, they do not.
-    rng = np.random.default_rng(0)
-    label, fold = np.arange(200) % 2 == 0, np.arange(200) // 2 % 5
-    noise = rng.normal(size=(200, 40))
-    assert _best_penalty(noise, label, fold) >= 1e3
-    clear = rng.normal(size=(200, 1)) + 6.0 * label[:, None] - 3.0
-    assert _best_penalty(clear, label, fold) < 10.0
 
 
 def test_too_few_samples_are_refused():

@@ -56,6 +56,9 @@ def test_distances_of_subsets():
     assert (summary.subsets, summary.size) == (200, 20)
     assert summary == kernel_distances(x, y, subsets=200, size=20, rng=np.random.default_rng(3))
     assert summary != kernel_distances(x, y, subsets=200, size=20, rng=4)
+    with pytest.MonkeyPatch.context() as patch:  # a machine with one processor
+        patch.setattr(module, "thread_count", lambda: 1)
+        assert summary == kernel_distances(x, y, subsets=200, size=20, rng=3)
     assert summary.mean == approx(kernel_distance(x, y), abs=4 * summary.std / math.sqrt(200))
     assert summary != kernel_distances(x, y, subsets=200, size=20, rng=None)
     whole_sample = kernel_distances(x[:50], y, subsets=3, size=50)

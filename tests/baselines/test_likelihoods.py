@@ -21,6 +21,7 @@ OTHER = NGram.fit(HUMAN, order=3, min_count=1)
 def test_every_number_is_that_of_its_own_function():
     found = likelihoods(MODEL, HUMAN, MACHINE, surrogate=OTHER)
     assert found.human == language_modelling(MODEL, HUMAN)
+    assert (found.model, found.surrogate) == (MODEL.name, OTHER.name)
     assert found.generation_perplexity == approx(
         {"human": perplexity(OTHER, HUMAN), "generated": perplexity(OTHER, MACHINE)}
     )
@@ -36,7 +37,7 @@ def test_every_number_is_that_of_its_own_function():
 def test_without_a_surrogate_only_the_model_is_asked():
     found = likelihoods(MODEL, HUMAN, MACHINE, epsilon=1e-3)
     assert found.generation_perplexity == found.summaries == {}
-    assert found.frontier is None
+    assert (found.frontier, found.surrogate) == (None, "")
     assert found.human.epsilon == 1e-3
     with pytest.raises(InputError, match=r"There is no frontier without a surrogate"):
         found.plot()

@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 
 import mallow
-from mallow import baselines
+from mallow import HELLINGER2, TV, baselines
 from mallow._optional import install_line
 from mallow.baselines import Row, Table, _build_table, table
 from mallow.errors import Caveat, EstimateWarning, InputError
@@ -42,6 +42,17 @@ def points():
     return rng.normal(size=(300, 5)), {"near": rng.normal(size=(300, 5)), "far": rng.normal(1.5, 1, size=(300, 5))}
 
 
+def test_plain_divergences_are_those_of_the_histograms(points):  # paper: table:fdiv, the columns TV and H²
+    x, systems = points
+    with warnings.catch_warnings(action="ignore"):
+        made, masses = table(x, systems, repeats=1), mallow.score(x, systems["near"], repeats=1).masses
+    values = made.values["near"]
+    assert values["TV*"] == approx(float(TV(masses)), rel=1e-8)
+    assert values["TV*"] == approx(2 * values["Mid TV"], rel=1e-8)
+    assert values["Hellinger²*"] == approx(float(HELLINGER2(masses)), rel=1e-8)
+    assert {row.name: row.ideal for row in made.rows[-2:]} == {"TV*": 0.0, "Hellinger²*": 0.0}
+
+
 def test_values_equal_those_of_the_functions(result, texts):
     reference, systems = texts
     own, values = systems["loops"], result.values["loops"]
@@ -65,9 +76,12 @@ def test_values_equal_those_of_the_functions(result, texts):
 def test_the_reference_has_its_own_statistics_and_the_limits_of_distances(result, texts):
     ideal = {row.name: row.ideal for row in result.rows}
     assert ideal["repetition"] == baselines.repetition(texts[0])
-    assert ideal["discriminator"] == 0.5
-    assert ideal["MAUVE* TV"] == 1
-    assert ideal["FI TV"] == ideal["Fréchet distance"] == 0
+    perfect = {"5-gram MAUVE", "precision", "recall", "density", "coverage", "MAUVE_OT", "MAUVE_OT bary"}
+    perfect |= {f"MAUVE* {name}" for name in ("KL", "χ²", "TV", "Hellinger²", "JS", "Le Cam")}
+    of_reference = {row.name for row in result.rows if row.group == "text"} | {"Vendi score", "entropic transport"}
+    limits = {name: value for name, value in ideal.items() if name in perfect or name not in of_reference}
+    assert limits == {name: 0.5 if name == "discriminator" else float(name in perfect) for name in limits}
+    assert perfect <= set(limits)
     assert set(ideal) == set(result.values["human"]) == set(result.values["loops"])
 
 

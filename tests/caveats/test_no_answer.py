@@ -97,15 +97,6 @@ def test_an_estimator_must_return_masses():
         mallow.score(x, x + 1, measure=Measure(Numbers()))
 
 
-def test_a_row_of_zeros_has_no_direction():
-    from mallow.caveats._estimates import _one_direction
-
-    line = np.outer([1.0, 2.0, 5.0], [1.0, 2.0])
-    assert _one_direction([line])
-    assert not _one_direction([line, np.zeros((1, 2))])
-    assert not _one_direction([np.concatenate([line, np.zeros((1, 2))])])
-
-
 @pytest.mark.parametrize("place", [1, 255, 256, 257, 599])
 def test_one_row_that_differs_anywhere_is_an_answer(place):
     same = np.tile([1.0, 2.0], (600, 1))
@@ -117,28 +108,6 @@ def test_one_row_that_differs_anywhere_is_an_answer(place):
     with pytest.raises(InputError, match="all 1200 rows of features point in one direction and differ in length only"):
         refuse_without_answer(mallow.MAUVE_STAR, [same, other])
     refuse_without_answer(AS_THEY_ARE, [same, other])
-
-
-@pytest.mark.parametrize(("turn", "told"), [(1e-7, True), (5e-6, False), (-1e-7, True), (-5e-6, False)])
-def test_directions_that_differ_by_rounding_are_one(turn, told):
-    from mallow.caveats._estimates import _one_direction
-
-    assert _one_direction([np.array([[1.0, 0.0], [2.0, 2 * turn]])]) == told
-    assert _one_direction([np.array([[1.0, 0.0]]), np.array([[2.0, 2 * turn]])]) == told
-    assert not _one_direction([np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])])
-
-
-def test_what_scales_rows_to_length_one():
-    from mallow.caveats._estimates import ignores_lengths
-
-    x = np.random.default_rng(0).normal(size=(40, 3))
-    assert ignores_lengths(mallow.MAUVE_STAR)
-    for estimator in (Neighbors(), Quantize(reduce=None), Quantize(reduce=Reduce(normalise=False))):
-        assert not ignores_lengths(Measure(estimator))
-    for reduce, expected in ((Reduce(), True), (Reduce(normalise=False), False), (None, False)):
-        book = Quantize(bins=3, reduce=reduce).fit(x)
-        assert ignores_lengths(Measure(Quantize(codebook=book))) == expected  # whatever the estimator's own reduction
-        assert ignores_lengths(Measure(Quantize(codebook=book, reduce=None))) == expected
 
 
 def test_the_first_sides_may_have_another_width():

@@ -7,6 +7,7 @@ import pytest
 
 from mallow import CHI2, MAUVE_2021, MAUVE_STAR, Classifier, KernelDensity, Measure, Neighbors, Quantize, Reduce
 from mallow.cli._options import find_measure, find_measure_if_named
+from mallow.evidence import MAUVE_KERNEL
 
 SCORE = "score human.jsonl far.jsonl -e letters:letters --repeats 1"
 NO_OPTIONS = (None, None, None, None, None)
@@ -16,6 +17,7 @@ NO_OPTIONS = (None, None, None, None, None)
     ("options", "measure"),
     [
         (NO_OPTIONS, MAUVE_STAR),
+        (("mauve-kernel", None, None, None, None), MAUVE_KERNEL),
         (("mauve-2021", None, None, None, None), MAUVE_2021),
         (("mauve-2021", "quantize", None, 30, None), Measure(Quantize(30, MAUVE_2021.estimator.smoothing))),
         ((None, None, "chi2", 20, 2.0), Measure(Quantize(20), CHI2, 2.0)),

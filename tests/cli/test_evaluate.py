@@ -1,14 +1,13 @@
 """The commands from samples to verdicts: what they return, write and refuse."""
 
+import io
 import json
 import re
 import sys
 from xml.etree import ElementTree
 
-import click
 import pytest
 
-from mallow.cli._samples import SampleReader
 from mallow.evaluate import Comparison, Score
 from mallow.samples import read
 
@@ -224,12 +223,12 @@ def test_a_score_is_matched_by_a_column_and_split_by_another(mallow, home):
     assert parts["groups"] is None
 
 
-def test_a_column_that_is_not_there_is_named(mallow):
+def test_a_column_that_is_not_there_is_named(mallow, refused, monkeypatch):
     code, _, err = mallow(f"score human.jsonl far.jsonl {EMBED} --by topic")
     assert code == 1
     assert "human.jsonl: no column 'topic'. Name a column that all entries have." in err
-    with pytest.raises(click.UsageError, match="The column topic cannot be read from standard input"):
-        SampleReader(None, False, None).column("-:body", "topic")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}\n{"text": "b"}')))
+    refused(f"score - far.jsonl {EMBED} --by topic", 2, "The column topic cannot be read from standard input")
 
 
 def test_a_column_that_hardly_overlaps_is_named_with_its_option(mallow, home):
@@ -296,3 +295,14 @@ def test_rows_are_pairs_if_the_user_says_so(mallow, home):
     code, _, err = mallow(f"score human.txt short.txt {EMBED} --paired")
     assert code == 1
     assert "--paired needs sets of equal length; got reference: 60, model: 59. Give the samples ids or prompts" in err
+
+
+def test_the_permutation_test_says_what_was_exchanged(mallow, home):
+    for name in ("human", "far"):
+        lines = (home / f"{name}.jsonl").read_text().splitlines()[:24]
+        rows = [{"text": json.loads(line)["text"], "prompt": f"prompt {row % 6}"} for row, line in enumerate(lines)]
+        (home / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = "permutation-test human.jsonl far.jsonl -e letters:letters --permutations 49"
+    outputs = [mallow(f"{command} {option}")[1] for option in ("--independent-samples", "--dependent-samples")]
+    twice = "The p-value is twice the smaller of the two."
+    assert [twice in " ".join(output.split()) for output in outputs] == [True, False]

@@ -58,7 +58,7 @@ def test_fid_of_two_folders(mallow, pictures, home):
     from mallow.baselines import frechet_distance, kernel_distances, precision_recall
     from mallow.embed import embed_samples, inception
 
-    code, out, err = mallow("fid real model --kid --kid-subset-size 4 --prc --json")
+    code, out, err = mallow("fid real model --fid --kid --kid-subset-size 4 --prc --json")
     assert code == 0, err
     found = json.loads(out)
     x, y = (embed_samples(read(name), inception(match="torch-fidelity")).features for name in ("real", "model"))

@@ -4,33 +4,23 @@ import os
 
 import pytest
 
-from mallow import InputError
-from mallow.cli._commands import save_picture, save_text
 
+@pytest.mark.parametrize(("option", "name"), [("--out", "score.json"), ("--plot", "frontier.png")])
+def test_a_failed_write_leaves_the_old_file(mallow, home, monkeypatch, option, name):
+    if option == "--plot":
+        pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'mallow[plot]'")
 
-@pytest.fixture
-def full_disk(monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
+    (home / name).write_text("old")
+    before = sorted(path.name for path in home.iterdir())
     monkeypatch.setattr(os, "replace", fail)
-
-
-def test_a_failed_write_leaves_the_old_text(tmp_path, request):
-    path = tmp_path / "comparison.json"
-    save_text(path, "old")
-    request.getfixturevalue("full_disk")
-    with pytest.raises(InputError, match=r"comparison\.json: cannot be written: No space left on device\.$"):
-        save_text(path, "new")
-    assert [file.name for file in tmp_path.iterdir()] == ["comparison.json"]
-    assert path.read_text() == "old"
-
-
-def test_a_failed_write_leaves_no_picture(tmp_path, full_disk):
-    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'mallow[plot]'")
-    with pytest.raises(InputError, match=r"frontier\.png: cannot be written: No space left on device\.$"):
-        save_picture(tmp_path / "frontier.png", lambda ax: ax.plot([0, 1], [1, 0]))
-    assert list(tmp_path.iterdir()) == []
+    code, _, err = mallow(f"score points.npy points.npy --repeats 1 {option} {name}")
+    assert code == 1
+    assert f"{name}: cannot be written: No space left on device." in err
+    assert sorted(path.name for path in home.iterdir()) == before
+    assert (home / name).read_text() == "old"
 
 
 @pytest.mark.parametrize("option", ["--out", "--plot"])

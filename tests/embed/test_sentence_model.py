@@ -4,6 +4,7 @@ import pickle
 import shutil
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ from mallow.embed import SentenceModel
 from mallow.errors import InputError
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[sentence]'")
-pytest.importorskip("sentence_transformers", reason="needs sentence-transformers: pip install 'mallow[sentence]'")
+if (
+    find_spec("sentence_transformers") is None
+):  # not imported here: it takes seconds, and every process collects all tests
+    pytest.skip("needs sentence-transformers: pip install 'mallow[sentence]'", allow_module_level=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -103,6 +107,12 @@ def test_it_is_a_value_that_pickles(real):
     assert pickle.loads(pickle.dumps(real)) == real
     assert callable(real.stream)
     assert real.kind == "text"
+
+
+def test_the_missing_package_is_named_before_the_hub(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(InputError, match=r"'gpt2' needs sentence-transformers, .* pip install '.*\[sentence\]'$"):
+        _ = SentenceModel("gpt2").name
 
 
 def test_a_commit_of_the_hub_goes_into_the_name(monkeypatch, tmp_path):

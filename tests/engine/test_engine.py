@@ -2,12 +2,14 @@
 
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
 
+import mallow
 from mallow import InputError
-from mallow.engine import Engine, Threads, open_engine, resolve_engine
+from mallow.engine import Engine, Threads, memory_budget, open_engine, resolve_engine
 
 
 def square(value):
@@ -32,6 +34,16 @@ def test_names_stand_for_engines():
     assert resolve_engine(Threads(1)) == Threads(1)
     assert resolve_engine("ray").address is None
     assert isinstance(resolve_engine("ray"), Engine)
+
+
+def test_ray_must_be_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for name in ("ray", "ray://head:10001"):
+        with pytest.raises(InputError, match=rf"the engine '{name}' needs ray, which is not installed: .*\[ray\]"):
+            resolve_engine(name)
+    points = np.random.default_rng(0).normal(size=(4, 8))  # so few rows need no engine
+    with pytest.raises(InputError, match="needs ray, which is not installed"):
+        mallow.score(points, points, engine="ray")
 
 
 class OneByOne:
@@ -82,3 +94,21 @@ def test_options_of_ray_are_checked(options, message):
 
     with pytest.raises(InputError, match=re.escape(message)):
         Ray(**options)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4000000000", 4 * 10**9), ("1.5 kb", 1500), ("512MiB", 2**29), (" 3 MiB ", 3 * 2**20), ("0.5K", 500)]
+    + [(f"2{unit}", 2 * 1000**power) for power, unit in enumerate(("B", "KB", "MB", "GB", "TB"))]
+    + [(f"2{unit}", 2 * 1024**power) for power, unit in enumerate(("", "KiB", "MiB", "GiB", "TiB"))],
+)
+def test_the_memory_that_data_may_take_in_every_unit(monkeypatch, text, size):
+    monkeypatch.setenv("MALLOW_MEMORY", text)
+    assert memory_budget() == size
+
+
+@pytest.mark.parametrize("text", ["0", "0GB", "-1", "4PB", "much", "1e9", "4 G B"])
+def test_what_is_no_amount_of_memory_is_refused(monkeypatch, text):
+    monkeypatch.setenv("MALLOW_MEMORY", text)
+    with pytest.raises(InputError, match=rf"^MALLOW_MEMORY must be a number of bytes, such as .*; got '{text}'\.$"):
+        memory_budget()

@@ -26,6 +26,7 @@ def cluster():
     """A head and a second machine, which the last test takes away; all of it on the loopback address."""
     settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     settings |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    settings |= {"RAY_worker_niceness": "0"}  # Ray's 15 stops its workers where other programs keep all processors busy
     with pytest.MonkeyPatch.context() as patch:
         for name, value in settings.items():
             patch.setenv(name, value)
@@ -37,7 +38,7 @@ def cluster():
             cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not find this file
 
             patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)  # it may have been imported before
-            machine = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+            machine = {"num_cpus": 1, "num_gpus": 1, "object_store_memory": STORE, "include_dashboard": False}
             cluster = Cluster(initialize_head=True, head_node_args=machine | {"node_ip_address": "127.0.0.1"})
             cluster.second = cluster.add_node(num_cpus=1, object_store_memory=STORE, node_ip_address="127.0.0.1")
         with open_engine(Ray(address=cluster.address)):
@@ -140,8 +141,29 @@ def test_a_worker_without_a_module(engine):
 
 
 def test_gpus_that_are_not_there(cluster):
-    with pytest.raises(InputError, match="`gpus` must be at most what the cluster has, 0; got 1"):
-        list(Ray(address=cluster.address, gpus=1).map(slow, [1]))
+    with pytest.raises(InputError, match="`gpus` must be at most what the cluster has, 1; got 2"):
+        list(Ray(address=cluster.address, gpus=2).map(slow, [1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "at_once"),
+    [
+        ({}, 2),
+        ({"workers": 1}, 1),
+        ({"workers": 9}, 2),
+        ({"cpus": 0.5}, 4),
+        ({"gpus": 1}, 1),
+        ({"gpus": 0.25}, 2),
+        ({"cpus": 0.1, "gpus": 0.25}, 4),
+    ],
+)
+def test_as_many_tasks_are_sent_as_the_cluster_can_run_and_as_many_wait(cluster, options, at_once):
+    """Of two machines with a processor each, and of one with a GPU."""
+    taken = []
+    results = Ray(address=cluster.address, **options).map(refuse, (taken.append(task) or task for task in range(50)))
+    with pytest.raises(InputError):
+        next(results)
+    assert len(taken) == 2 * at_once
 
 
 def test_what_answers_is_not_ray(monkeypatch):

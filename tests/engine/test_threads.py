@@ -35,6 +35,11 @@ def test_few_results_wait_to_be_consumed(threads, ahead):
     assert len(list(results)) == 99
 
 
+def test_tasks_run_side_by_side():
+    meeting = threading.Barrier(2, timeout=20)  # it breaks if one task waits for the other to end
+    assert sorted(ordered_map(lambda task: meeting.wait(), range(2), 2)) == [0, 1]
+
+
 def test_errors_of_tasks_reach_the_caller():
     with pytest.raises(ZeroDivisionError):
         list(ordered_map(lambda task: 1 // task, [1, 0, 2], 2))

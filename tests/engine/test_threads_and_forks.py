@@ -17,7 +17,7 @@ import numpy as np
 warnings.simplefilter("ignore")
 import mallow
 rng = np.random.default_rng(0)
-points = rng.normal(size=(400, 8)), rng.normal(0.3, 1, size=(400, 8))
+points = rng.normal(size=(150, 4)), rng.normal(0.3, 1, size=(150, 4))
 words = rng.choice(["river", "house", "light", "stone", "green"], size=(2, 40, 12))
 texts = [[" ".join(row) for row in side] for side in words]
 

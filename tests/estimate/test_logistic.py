@@ -7,7 +7,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from mallow.estimate import choose_penalty, logistic_regression
-from mallow.estimate._classifier import PENALTIES
 
 
 def walk(losses):
@@ -32,10 +31,6 @@ def walk(losses):
 )
 def test_the_penalty_with_the_least_loss_is_chosen(losses, choice, tried):
     assert walk(losses) == ((choice, f"fit {choice:g}"), tried)
-
-
-def test_the_default_path_is_from_strong_to_weak():
-    assert list(PENALTIES) == sorted(PENALTIES, reverse=True)
 
 
 def test_fits_that_stopped_early_raise_no_warning():

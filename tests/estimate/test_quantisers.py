@@ -12,7 +12,6 @@ from pytest import approx
 from estimate_truths import SHIFTED_WIDER
 from mallow import InputError, Masses, Measure, integral, score
 from mallow.estimate import Codebook, Lattice, LevelSets, Product, Quantize, RandomCentres, Residual
-from mallow.estimate._quantisers import lattice_vectors, occupied_bins
 from mallow.theory import KL_INTEGRAL
 from mallow.theory.smoothing import empirical
 
@@ -59,24 +58,6 @@ def test_a_few_points_repeated_and_constant_columns():
         with pytest.warns(match="only 3 distinct points for 9 bins"):
             masses = Quantize(bins=9, reduce=None, method=method)(few, few[:20])
         assert len(masses.p) <= 3
-
-
-def test_products_and_residuals_are_those_of_the_definition():
-    points, times = np.random.default_rng(3).normal(size=(60, 4)), np.ones(60, np.int64)
-    codes = Product(2).fit(points, times, 9, np.random.default_rng(0))
-    for half in (points[:, ::2], points[:, 1::2]):  # within a bin, each half of the axes lies in one of three clusters
-        spread = [np.ptp(half[codes == code], axis=0).max() for code in np.unique(codes)]
-        assert max(spread) < np.ptp(half, axis=0).max()
-    codes = Residual(2).fit(points, times, 9, np.random.default_rng(0))
-    labels, centres = occupied_bins(points, times, codes)
-    assert (np.unique(codes)[labels] == codes).all()
-    assert centres == approx(np.stack([points[labels == b].mean(axis=0) for b in range(len(centres))]))
-
-
-def test_only_codes_that_occur_are_bins():
-    labels, centres = occupied_bins(np.array([[0.0], [1.0], [8.0]]), np.array([1, 3, 1]), np.array([7, 7, -2]))
-    assert labels.tolist() == [1, 1, 0]
-    assert centres == approx(np.array([[8.0], [0.75]]))
 
 
 def test_level_sets_of_the_true_ratio_lose_least():  # paper: thm:quant_error_fdiv
@@ -150,17 +131,6 @@ def counts_below(x, y, cut):
     """Masses of two bins, with their labels."""
     p, q = np.mean(x < cut), np.mean(y < cut)
     return np.array([p, 1 - p]), np.array([q, 1 - q]), np.arange(2)
-
-
-def test_the_lattice_has_the_vectors_of_one_norm():
-    for dimension, bins in ((2, 12), (3, 50), (4, 744), (8, 300)):
-        vectors = lattice_vectors(dimension, bins)
-        assert len(vectors) <= bins
-        assert (vectors**2).sum(axis=1) == approx(1.0)
-        assert len(np.unique(vectors.round(9), axis=0)) == len(vectors)
-        assert (np.sort(vectors, axis=0) == np.sort(-vectors, axis=0)).all()
-    assert len(lattice_vectors(4, 744)) == 744
-    assert len(lattice_vectors(1, 3)) == 2
 
 
 def test_spreading_fills_more_bins_than_a_random_network():

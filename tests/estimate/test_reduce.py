@@ -24,6 +24,14 @@ def test_reduction_keeps_distances_when_it_keeps_all_axes():
     assert np.linalg.norm(x[0] - x[1]) == approx(np.linalg.norm(unit[0] - unit[1]), rel=1e-5)
 
 
+@pytest.mark.parametrize(("dtype", "points"), [(np.float32, 1), (np.float64, 600)])
+def test_differences_that_are_only_rounding_are_no_variance(dtype, points):
+    """1e-3 beside 10,000 is what float32 rounds away, and a thousand times what float64 can hold."""
+    x, y = (1e4 + 1e-3 * np.random.default_rng(seed).normal(size=(300, 8)) for seed in (0, 1))
+    reduced = Reduce(normalise=False)(x.astype(dtype), y.astype(dtype))
+    assert len(np.unique(np.concatenate(reduced), axis=0)) == points
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

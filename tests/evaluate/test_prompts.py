@@ -125,8 +125,8 @@ class TestCheck:
 
     def test_a_baseline_with_prompts_needs_them_again(self, human, dealt, score):
         message = (
-            "`baseline` must rest on what this score looks at, features; its evidence looked at features, prompts. "
-            "More of it proves a larger gap: score the baseline again, with prompts on both sides or on neither."
+            "`baseline` must use the same evidence as this score, features; it used features, prompts. "
+            "More evidence proves a larger gap. Score the baseline again, with prompts on both sides or on neither."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             mallow.check_regression(Samples(texts=human.texts), Samples(texts=dealt.texts), score, embedder="style")
@@ -262,9 +262,7 @@ class TestAnswers:
         line = f"Answers to one prompt: mean cosine of two {expected[0]:.2f}, reference {expected[1]:.2f}."
         assert line in str(result)
         assert result.to_dict()["answers"] == result.answers
-        order = rng.permutation(240)
-        assert mallow.score(human.take(order), model, repeats=1).answers == result.answers
-        comparison = mallow.compare(human, {"model": model}, repeats=1)
+        comparison = mallow.compare(human.take(rng.permutation(240)), {"model": model}, repeats=1)
         assert comparison.scores["model"].answers == result.answers
 
     def test_they_are_a_reason_where_the_score_sees_it(self):

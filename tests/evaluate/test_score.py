@@ -29,15 +29,12 @@ from mallow import (
     score,
     smoothing,
 )
-from mallow.errors import Caveat
 from mallow.estimate import Classifier, Gaussian, KernelDensity, Neighbors, Quantize, Reduce
-from mallow.evaluate._run import Run
-from mallow.evaluate._score import build_score
-from mallow.evidence import Units, hold_out, run_permutations
+from mallow.evidence import run_permutations
 from mallow.explain import Reason
 from mallow.results import Estimate, at_most
 from mallow.samples import Samples
-from mallow.theory import KL, Partition, extrapolated
+from mallow.theory import KL, extrapolated
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
 
@@ -632,64 +629,6 @@ def test_a_score_has_all_three_summaries_or_none(name):
     ):
         replace(whole, **{name: known | {"more": known["mauve"]}})
     assert getattr(replace(whole, **{name: {}}), name) == {}
-
-
-def counted(p_labels, q_labels, bins):
-    partition = Partition(np.array(p_labels), np.array(q_labels), np.zeros((bins, 2)))
-    return Quantize().count(partition)
-
-
-def test_a_score_is_built_from_its_repeats():
-    x, y = (Samples(features=np.random.default_rng(seed).normal(size=(40, 2))) for seed in (0, 1))
-    rng = np.random.default_rng(2)
-    masses = [counted(rng.integers(4, size=40), rng.integers(4, size=40), 4) for _ in range(3)]
-    units = Units((np.arange(40), 40 + np.arange(40)), np.arange(80, dtype=np.uint64))
-    told = Caveat("told", "Told.")
-    doubt = replace(masses[2], caveats=(Caveat("doubt", "Doubt."),))
-    run = Run(x, y, [*masses[:2], doubt], None, units)
-    itself = dict.fromkeys(("mauve", "frontier_integral", "midpoint"), 0.5)
-    found = build_score(MAUVE_STAR, run, itself, 9, caveats=[told, told])
-    for name in itself:
-        each = [float(MAUVE_STAR.summarise(one)[name]) for one in masses]
-        assert found.values[name] == approx(each, rel=1e-9)
-        assert getattr(found, name) == approx(np.mean(each), rel=1e-9)
-        assert found.std[name] == approx(np.std(each, ddof=1), rel=1e-6)
-    assert [one.kind for one in found.caveats][:2] == ["told", "doubt"]
-    assert (found.p_value, found.certified, found.evidence, found.certified_frontier, found.reasons) == (
-        1.0,
-        {},
-        None,
-        None,
-        (),
-    )
-    assert found.self_score == itself
-    assert (found.n, found.scale, found.signature.rng, found.signature.repeats) == ((40, 40), 5.0, 9, 3)
-    assert found.masses is masses[0]
-    assert found.band[0].p_to_mix[3] <= found.frontier.p_to_mix[3] <= found.band[1].p_to_mix[3]
-    once = build_score(MAUVE_STAR, replace(run, masses=masses[:1]), itself, 9)
-    assert (once.band, once.std) == (None, dict.fromkeys(itself, 0.0))
-    bare = [replace(one, partition=None) for one in masses]
-    without = build_score(MAUVE_STAR, replace(run, masses=bare), itself, 9)
-    assert (without.interval, without.debiased, without.caveats) == ({}, {}, ())
-
-
-def test_estimates_are_doubted_by_the_samples_that_were_seen():
-    """Where not all samples are in memory, the checks look at those that are."""
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
-    pair = Samples(features=x), Samples(features=y)
-    wide = [Samples(features=np.c_[own, own]) for own in (x, y)]
-    masses = counted(rng.integers(4, size=60), rng.integers(4, size=60), 4)
-    units = Units((np.arange(60), 60 + np.arange(60)), np.arange(120, dtype=np.uint64))
-    held_out = hold_out(MAUVE_STAR, {"model": tuple(wide)})
-    known = {"evidence": held_out.evidence["model"], "certificate": held_out.certificates["model"]}
-    itself = dict.fromkeys(("mauve", "frontier_integral", "midpoint"), 0.5)
-    for seen, expected in ((None, False), (pair, True)):
-        run = Run(*wide, [masses], None, units, seen)
-        found = build_score(MAUVE_STAR, run, itself, 0, **known)
-        assert any(one.kind == "length normalisation" for one in found.caveats) == expected  # width 1
-        assert found.certified == known["certificate"].estimates
-        assert found.p_value == known["evidence"].test.p_value
 
 
 def test_the_permutation_test_has_options():

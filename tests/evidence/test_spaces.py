@@ -1,14 +1,13 @@
 """Evidence that looks at several spaces: style, prompts, and a user's own."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 import mallow
-from mallow import InputError, Samples
+from mallow import InputError, Samples, cli
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 
@@ -89,7 +88,7 @@ class TestPrompts:
         with pytest.raises(InputError, match=r'`prompts` must be "joint" or "ignore"; got .yes.'):
             quick(*dealt, prompts="yes")
 
-    def test_on_the_command_line(self, dealt, tmp_path):
+    def test_on_the_command_line(self, dealt, tmp_path, monkeypatch, capsys):
         paths = []
         for name, side in zip(("human", "model"), dealt, strict=True):
             lines = [json.dumps({"text": t, "prompt": p}) for t, p in zip(side.texts, side.prompts, strict=True)]
@@ -97,10 +96,12 @@ class TestPrompts:
             paths[-1].write_text("\n".join(lines))
         found = {}
         for mode in ("joint", "ignore"):
-            command = [sys.executable, "-m", "mallow", "score", *map(str, paths), "--embedder", "style"]
-            options = ["--prompts", mode, "--repeats", "1", "--format", "json"]
-            out = subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
-            found[mode] = json.loads(out)["p_value"]
+            command = ["mallow", "score", *map(str, paths), "--embedder", "style", "--repeats", "1"]
+            monkeypatch.setattr(sys, "argv", [*command, "--prompts", mode, "--format", "json"])
+            with pytest.raises(SystemExit) as left:
+                cli.main()
+            assert not left.value.code
+            found[mode] = json.loads(capsys.readouterr().out)["p_value"]
         assert found["joint"] < 1e-3
         assert found["ignore"] > 0.9
 

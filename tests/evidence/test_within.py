@@ -5,7 +5,6 @@ import pytest
 
 import mallow
 from mallow import Measure, Samples
-from mallow.cli._results import PermutationTest
 from mallow.evidence import Witness, run_permutations
 
 
@@ -25,13 +24,10 @@ def answers(seed, *, sizes=(10, 10), shift=0.0, between=1.0, times=1, prompts=25
 
 
 def test_changes_that_cancel_are_seen():
-    p_values = [mallow.permutation_test(*answers(seed, shift=1.5), permutations=99) for seed in range(5)]
-    without = [
-        mallow.permutation_test(*answers(seed, shift=1.5), permutations=99, independent_samples=False)
-        for seed in range(5)
-    ]
-    assert max(p_values) < 0.001
-    assert np.mean(np.array(without) < 0.05) < 0.8
+    for seed in range(2):
+        sides = answers(seed, shift=1.5)
+        assert mallow.permutation_test(*sides, permutations=99) < 0.001
+        assert mallow.permutation_test(*sides, permutations=99, independent_samples=False) > 0.05
 
 
 @pytest.mark.parametrize("case", [{}, {"between": 20.0}, {"sizes": (10, 7)}, {"sizes": (4, 4), "times": 2}], ids=str)
@@ -70,12 +66,3 @@ def test_a_score_sees_it_and_can_be_told_not_to():
     assert seen.evidence.test.within < 0.001
     assert not_seen.evidence.test.within is None
     assert "independent_samples=False" in str(not_seen.signature)
-
-
-def test_the_command_says_so():
-    sides = answers(0, prompts=6, sizes=(3, 4))
-    texts = [
-        str(PermutationTest.from_test(run_permutations(*sides, permutations=49, independent_samples=within), (18, 24)))
-        for within in (True, False)
-    ]
-    assert ["The p-value is twice the smaller of the two." in text for text in texts] == [True, False]

@@ -203,3 +203,12 @@ def test_no_limit_is_printed_where_no_ratio_is_small_enough():
     table = quietly(fresh, rng.normal(size=(40, 4)), train).table()
     assert "too many fresh samples are as near" in table
     assert "-1.00" not in table
+
+
+def test_features_may_be_so_wide_that_a_block_holds_less_than_one_sample():
+    narrow = normal(5, 8, 4, sets=2)
+    wide = np.zeros((2, 8, 150_000))
+    wide[:, :, :4] = narrow
+    expected, result = find_neighbours(*narrow, 3), find_neighbours(*wide, 3)
+    assert result.nearest.tolist() == expected.nearest.tolist()
+    assert result.ratio == pytest.approx(expected.ratio)

@@ -11,9 +11,7 @@ from pytest import approx
 from explain.made import evidence_of, make_texts, with_features
 from mallow import InputError, Samples
 from mallow.evidence import Witness, find_units, gather_evidence, make_learner
-from mallow.explain import Reason, UnitTests, find_reasons
-from mallow.explain._candidates import Candidate
-from mallow.explain._reasons import _choose_reasons
+from mallow.explain import Reason, find_reasons
 from mallow.results import from_plain, to_plain
 
 RNG = np.random.default_rng(7)
@@ -126,19 +124,6 @@ def test_p_values_are_corrected_for_both_families_and_both_tests():
     (reason,) = find_reasons(Samples(features=x), Samples(features=y), evidence_of(*scores))
     assert reason.p_value > 1e-16
     assert reason.adjusted == approx(2 * 2 * (2 * 20) * reason.p_value)
-
-
-def test_no_reason_is_given_twice():
-    """Two traits that go together: what is left of the score after the second goes with the first again."""
-    rng = np.random.default_rng(9)
-    first, other = rng.normal(size=(2, 800))
-    side = np.repeat([0.0, 1.0], 400)
-    traits = {"one": first + side, "two": 0.85 * other - 0.5 * first + side}
-    scores = 3.0 - sum(traits.values()) + 0.1 * rng.normal(size=800)
-    candidates = [Candidate("trait", trait, lambda *_, name=name: (name, {})) for name, trait in traits.items()]
-    reasons = _choose_reasons(UnitTests.of(evidence_of(scores[:400], scores[400:])), candidates)
-    assert {reason.text for reason in reasons} == {"one", "two"}
-    assert len(reasons) == 2
 
 
 def test_there_are_five_reasons_at_most():

@@ -12,7 +12,6 @@ from pytest import approx
 
 from mallow.errors import InputError
 from mallow.generate import NextToken, NGram, generate
-from mallow.generate._ngram import pieces
 
 corpora = st.lists(st.text("ab .", min_size=1, max_size=12), min_size=1, max_size=6)
 orders = st.integers(1, 5)
@@ -157,8 +156,7 @@ def test_texts_shorter_than_the_order():
 
 
 @given(text=st.text(max_size=40))
-def test_pieces_and_tokens_lose_nothing(text):
-    assert "".join(pieces(text)) == text
+def test_tokens_lose_nothing(text):
     model = NGram.fit(["some words, some text\n\nsome words"], order=2)
     assert model.decode(model.encode(text)) == text
 
@@ -253,6 +251,8 @@ def test_greedy_completes_what_it_has_read(manual):
         (lambda: NGram.fit(["a"]).log_prob([3, -1]), "`tokens` must be from 0 to 256; got -1 to 3"),
         (lambda: NGram.fit(["a"]).log_prob([3], []), "`prefix` must have at least one token; got none. Pass None"),
         (lambda: NGram.fit(["a"]).decode([3, 257]), "`tokens` must be from 0 to 256; got 3 to 257"),
+        (lambda: NGram.fit(["a"]).decode([3, -1]), "`tokens` must be from 0 to 256; got -1 to 3"),
+        (lambda: NGram.fit(["a"]).start([[3, -1]]), r"`prefixes` must hold tokens from 0 to 256; got \[3, -1\]"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

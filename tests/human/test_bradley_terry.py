@@ -15,8 +15,6 @@ from pytest import approx
 
 from mallow import EstimateWarning, InputError
 from mallow.human import bradley_terry, read_votes
-from mallow.human._bradley_terry import _differences
-from mallow.human._paired import Errors
 
 COUNTS = st.integers(2, 7).flatmap(lambda n: hnp.arrays(np.int64, (n, n), elements=st.integers(0, 9)))
 
@@ -265,12 +263,3 @@ def test_probability_is_that_of_the_model():
     assert ranking.probability("a", "b") == approx(0.75)
     assert ranking.winner == "a"
     assert ranking.verdict == "People prefer a to every other system. 1 of 1 pairs of systems differ significantly."
-
-
-def test_rounding_below_no_variance_is_no_variance():
-    covariance = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-15]])
-    [one] = _differences(
-        ["a", "b"], np.array([5.0, -5.0]), np.eye(2), Errors(covariance, covariance, np.full(2, np.inf))
-    )
-    assert one.interval == (10.0, 10.0)
-    assert one.p_value == 0.0

@@ -1,7 +1,9 @@
 """Metrics against people: the paper's tables, intervals that cover, and bad input."""
 
 import csv
+import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,9 @@ from scipy import stats
 
 import mallow
 from human_votes import simulate
+from made_results import made_comparison, made_score
 from mallow import InputError
-from mallow.human import correlate, rank, rank_all
-from mallow.human._measured import _from_limits, read_measured
-from mallow.human._rank_correlations import average_ranks, kendall, pearson, spearman
+from mallow.human import Vote, Votes, correlate, rank, rank_all
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 REFERENCE = Path(__file__).resolve().parent.parent / "reference"
@@ -55,16 +56,16 @@ def test_the_table_of_correlations(paper):
 
 def test_correlations_between_the_questions():
     """paper: caption of tab:mauve:expt:webtext-human-eval-all; two of the three are exchanged there (erratum 7)."""
-    scores = read_measured(PEOPLE)
-    columns = {name: np.array([value for value, _ in own.values()]) for name, own in scores.items()}
-    assert spearman(columns["Human-like"], columns["Interesting"]) == approx(0.917, abs=5e-4)
-    assert spearman(columns["Human-like"], columns["Sensible"]) == approx(0.967, abs=5e-4)
-    assert spearman(columns["Interesting"], columns["Sensible"]) == approx(0.917, abs=5e-4)
+    questions = correlate(PEOPLE, PEOPLE, draws=100)
+    assert questions.of("Human-like", "Interesting").spearman.value == approx(0.917, abs=5e-4)
+    assert questions.of("Human-like", "Sensible").spearman.value == approx(0.967, abs=5e-4)
+    assert questions.of("Interesting", "Sensible").spearman.value == approx(0.917, abs=5e-4)
 
 
 def test_probabilities_of_the_paper():
     """paper: sec:a:human-eval:results: text loses to people with probability 0.578 (xl nucleus) and 0.679 (small sampling)."""
-    scores = {name: value for name, (value, _) in read_measured(PEOPLE)["Human-like"].items()}
+    with PEOPLE.open() as stream:
+        scores = {row["system"]: float(row["Human-like"]) for row in csv.DictReader(stream)}
     lost = {name: 1 / (1 + np.exp((value - scores["human"]) / 100)) for name, value in scores.items()}
     assert lost["xl nucleus"] == approx(0.578, abs=5e-4)
     assert lost["small sampling"] == approx(
@@ -76,14 +77,15 @@ def test_probabilities_of_the_paper():
 @given(NUMBERS)
 def test_scipy_agrees(pair):
     x, y = pair
-    assert average_ranks(x) == approx(stats.rankdata(x))
+    first, second = ({name: dict(zip("abcdefgh", column, strict=False))} for name, column in (("x", x), ("y", y)))
     if np.ptp(x) and np.ptp(y):
-        assert spearman(x, y) == approx(stats.spearmanr(x, y)[0])
-        assert kendall(x, y) == approx(stats.kendalltau(x, y)[0])
-        assert pearson(x, y) == approx(stats.pearsonr(x, y)[0])
+        found = correlate(first, second, draws=100).of("x", "y")
+        assert found.spearman.value == approx(stats.spearmanr(x, y)[0])
+        assert found.kendall.value == approx(stats.kendalltau(x, y)[0])
+        assert found.pearson.value == approx(stats.pearsonr(x, y)[0])
     else:
-        assert np.isnan(spearman(x, y))
-        assert np.isnan(kendall(x, y))
+        with pytest.raises(InputError, match="must share at least 3 systems whose values differ"):
+            correlate(first, second, draws=100)
 
 
 @pytest.mark.parametrize(("r", "n"), [(0.0, 8), (0.9, 8), (0.95, 14)])
@@ -98,10 +100,10 @@ def test_intervals_cover_the_correlation_of_the_true_values(r, n):
         own = {"m": {str(i): (v, 0.2) for i, v in enumerate(seen[0])}}
         theirs = {"q": {str(i): (v, 0.5) for i, v in enumerate(seen[1])}}
         one = correlate(own, theirs, draws=300, rng=rng).of("m", "q")
-        for kind, function in (("spearman", spearman), ("kendall", kendall), ("pearson", pearson)):
+        for kind, function in zip(inside, (stats.spearmanr, stats.kendalltau, stats.pearsonr), strict=True):
             estimate = getattr(one, kind)
             assert estimate.low <= estimate.value <= estimate.high
-            inside[kind].append(estimate.low <= function(metric, people) <= estimate.high)
+            inside[kind].append(estimate.low <= function(metric, people)[0] <= estimate.high)
     assert {kind: np.mean(hits) > 0.86 for kind, hits in inside.items()} == dict.fromkeys(inside, True)
 
 
@@ -191,11 +193,15 @@ def test_comparisons_and_baselines_are_metrics(tmp_path):
 
 def test_a_limit_that_is_cut_off_does_not_look_exact():
     """A certificate of 1 with the limit 1 has an unknown error, not none: that of the others takes its place."""
-    found = _from_limits({"a": (1.0, 0.0, True), "b": (0.5, 0.1, False), "c": (0.9, 0.3, True), "d": (0.4, 0.2, False)})
-    assert found.table() == {
+    limits = {"a": (1.0, 1.0), "b": (0.5, 0.6645), "c": (0.5, 1.0), "d": (0.4, 0.729)}
+    comparison = made_comparison({name: value for name, (value, _) in limits.items()})
+    scores = {name: made_score(area=value, high=high) for name, (value, high) in limits.items()}
+    people = {"q": dict(zip(limits, (3.0, 2.0, 1.0, 0.0), strict=True))}
+    metrics = correlate(replace(comparison, scores=scores), people, draws=100).metrics
+    assert metrics["certified MAUVE"] == {
         "a": (1.0, approx(0.15)),
         "b": (0.5, approx(0.1)),
-        "c": (0.9, approx(0.3)),
+        "c": (0.5, approx(0.5 / 1.645)),
         "d": (0.4, approx(0.2)),
     }
 
@@ -267,3 +273,29 @@ def test_files_that_cannot_be_read_are_told(tmp_path, paper):
         correlate(METRICS, PEOPLE, draws=5)
     with pytest.raises(InputError, match=r"`metric` and `criterion` must be among Gen. PPL, .* got 'x' and 'Sensible'"):
         paper.of("x", "Sensible")
+
+
+def test_39_votes_say_little_and_the_interval_holds():
+    """Four systems, three people, 13 prompts; systems differ from person to person and from prompt to prompt."""
+    rng = np.random.default_rng(0)
+    names, pairs = "abcd", list(itertools.combinations(range(4), 2))
+    held, widths = [], []
+    for _ in range(60):
+        quality = rng.normal(size=4)
+        metric = 0.6 * quality + 0.8 * rng.normal(size=4)
+        person, prompt = rng.normal(0, 30, (3, 4)), rng.normal(0, 40, (13, 4))
+        votes = []
+        for number in range(39):
+            who, about = number % 3, int(rng.integers(13))
+            left, right = rng.permutation(pairs[number % 6])
+            value = 50 * quality + person[who] + prompt[about]
+            wins = rng.random() < 1 / (1 + np.exp((value[right] - value[left]) / 100))
+            answer = -1 if wins else 1
+            votes.append(Vote(names[left], names[right], answer, "q", f"person {who}", f"prompt {about}", 40.0))
+        metrics = {"m": dict(zip(names, metric.tolist(), strict=True))}
+        (found,) = correlate(metrics, rank(Votes(tuple(votes))), draws=400).correlations
+        truth = float(stats.spearmanr(metric, quality).statistic)
+        held.append(found.spearman.low - 1e-9 <= truth <= found.spearman.high + 1e-9)
+        widths.append(found.spearman.high - found.spearman.low)
+    assert np.mean(held) >= 0.9
+    assert np.mean(widths) > 1.2  # of 2

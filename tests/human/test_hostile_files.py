@@ -8,8 +8,7 @@ import pytest
 
 from mallow import _files
 from mallow.errors import InputError
-from mallow.human import read_form, read_gold, read_study, read_votes
-from mallow.human._measured import read_measured
+from mallow.human import correlate, read_form, read_gold, read_study, read_votes
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 READERS = {
@@ -18,7 +17,7 @@ READERS = {
     "study.json": read_study,
     "form.json": read_form,
     "gold.jsonl": read_gold,
-    "values.json": read_measured,
+    "values.json": lambda path: correlate(path, path),
 }
 
 
@@ -79,7 +78,7 @@ def test_compressed_votes_that_are_damaged_or_expand(tmp_path, monkeypatch):
         read_votes(path)
 
 
-@pytest.mark.parametrize(("name", "reader"), [("votes.csv", read_votes), ("values.csv", read_measured)])
+@pytest.mark.parametrize(("name", "reader"), [("votes.csv", read_votes), ("values.csv", READERS["values.json"])])
 def test_a_cell_without_an_end(name, reader, tmp_path):
     (tmp_path / name).write_text('model_a,model_b,winner\na,b,"' + "x" * (csv.field_size_limit() + 1))
     with pytest.raises(InputError, match=rf"{name}.*: is not csv: field larger than field limit"):

@@ -7,8 +7,7 @@ import pytest
 from pytest import approx
 
 from human_votes import simulate
-from mallow.human import Ranking, Rankings, rank
-from mallow.human._rankings import PairCheck, PairDifference
+from mallow.human import PairCheck, PairDifference, Ranking, Rankings, rank
 from mallow.results import Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")

@@ -98,14 +98,16 @@ def test_gold_pairs_have_a_known_answer():
 
 
 def test_words_of_scripts_without_spaces_are_shuffled_too():
-    import numpy as np
-
-    from mallow.human._study_design import _shuffle_words
-
-    text = "春天的早晨城里很安静街上没有人"
-    shuffled = _shuffle_words(text, np.random.default_rng(0))
-    assert sorted(shuffled) == sorted(text)
-    assert shuffled != text
+    sides = [
+        Samples(texts=[f"春天的早晨城里很安静街上没有人{side}{i}" for i in range(20)], ids=[f"p{i}" for i in range(20)])
+        for side in "甲乙"
+    ]
+    options = {"window": TextWindow(1, 8), "pairs": AllPairs(5), "checks": QualityChecks(gold=4)}
+    study = design_study(sides[0], {"model": sides[1]}, StudyDesign(**options), rng=0)
+    assert len(study.gold) == 4
+    for task in study.gold:
+        assert sorted(task.left_item) == sorted(task.right_item)
+        assert task.left_item != task.right_item
 
 
 def test_what_is_left_out_is_said():
@@ -210,7 +212,7 @@ def test_the_published_study(shared):
         )
     human = systems.pop("human")
     window = TextWindow(150, 256, str(shared / "data" / "gpt2-bpe"))
-    study = design_study(human, systems, StudyDesign(window=window))
+    study = design_study(human, systems, StudyDesign(AllPairs(90), window, votes=1))
     assert set(study.pair_counts.values()) == {90}
     lengths = [length for task in study.tasks for length in (task.left_length, task.right_length)]
     assert 150 <= min(lengths) <= max(lengths) <= 256
@@ -225,3 +227,23 @@ def test_a_study_says_how_often_systems_are_compared():
     fewer = replace(study, tasks=study.tasks[1:])
     assert sorted(fewer.pair_counts.values()) == [5, 6, 6]
     assert "3 pairs of systems, 5 to 6 comparisons each" in str(fewer)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [(60, TextWindow(60, 77)), (300, TextWindow(200, 256)), (7, TextWindow(7, 9))]
+)
+def test_the_default_length_is_one_that_the_texts_have(words, expected):
+    prompts = [f"This is the beginning of the story with number {i}, in which" for i in range(100)]
+    sides = [Samples(texts=[f"{name} " * words] * 100, prompts=prompts) for name in ("she", "it")]
+    study = design_study(sides[0], {"it": sides[1]})
+    assert study.settings["window"] == repr(expected)
+    assert (len(study.tasks), study.votes) == (45, 2)  # two votes each show agreement
+    assert f"Texts of {min(words, expected.most)} to" in str(study)
+
+
+def test_the_default_length_leaves_twice_the_prompts_that_are_used():
+    prompts = [f"This is the beginning of the story with number {i}, in which" for i in range(150)]
+    texts = ["word " * (30 + i) for i in range(150)]  # 90 of them have 90 words or more
+    study = design_study(Samples(texts=texts, prompts=prompts), {"m": Samples(texts=texts, prompts=prompts)})
+    assert study.settings["window"] == repr(TextWindow(90, 115))
+    assert study.dropped == {"all texts shorter than 90 tokens": tuple(prompts[:60])}

@@ -58,7 +58,7 @@ def test_a_study_comes_back(study, tmp_path):
         (lambda data: data["form"].update(title="Other"), "form"),
         (lambda data: data["form"]["questions"][0].update(text="Which?"), "form"),
         (lambda data: data.update(votes=3), "votes"),
-        (lambda data: data.update(per_annotator=5, votes=2), "votes and per_annotator"),
+        (lambda data: data.update(per_annotator=5, votes=3), "votes and per_annotator"),
         (lambda data: data["settings"].update(seed="5"), "settings"),
         (lambda data: data.pop("seal"), "the seal"),
         (lambda data: [task.update(prompt="x") for task in data["tasks"]], "task t0001, task t0002, .* and 1 more"),

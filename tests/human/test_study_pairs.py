@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from mallow.errors import InputError
 from mallow.human import AllPairs, DOptimal
-from mallow.human._study_pairs import orient
 
 NAMES = "abcdefgh"
 
@@ -78,15 +77,3 @@ def test_bad_budgets():
         DOptimal(5, {"c": 1.0})(["a", "b"])
     with pytest.raises(InputError, match="`budget` must be an integer of at least 1"):
         DOptimal(0)
-
-
-@given(st.dictionaries(st.sampled_from(list(combinations(NAMES, 2))), st.integers(1, 7), min_size=1), st.integers(0, 9))
-def test_sides_are_balanced_in_each_pair_and_for_each_system(counts, seed):
-    sides = orient(counts, np.random.default_rng(seed))
-    balance = dict.fromkeys(NAMES, 0)
-    for (a, b), left in sides.items():
-        assert len(left) == counts[a, b]
-        assert abs(2 * sum(left) - len(left)) <= 1
-        balance[a] += 2 * sum(left) - len(left)
-        balance[b] -= 2 * sum(left) - len(left)
-    assert max(map(abs, balance.values())) <= 1

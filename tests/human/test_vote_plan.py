@@ -10,7 +10,6 @@ from scipy import stats
 from human_votes import simulate
 from mallow.errors import EstimateWarning, InputError
 from mallow.human import VoteCosts, VoteGoal, VotePlan, VoteSharing, plan_votes, rank
-from mallow.human._vote_power import _fit
 
 
 @pytest.mark.parametrize("difference", [30.0, 60.0, 120.0])
@@ -32,23 +31,6 @@ def test_the_simulated_power_is_that_of_the_binomial_test():
         z = np.log(share / (1 - share)) * np.sqrt((count + 1) * share * (1 - share))
         exact = stats.binom.pmf(wins, count, p)[z > stats.norm.ppf(0.975)].sum()
         assert power == pytest.approx(exact, abs=4 * math.sqrt(0.25 / 4000))
-
-
-def test_many_fits_at_once_are_those_one_by_one():
-    from scipy.optimize import minimize
-
-    rng = np.random.default_rng(0)
-    compared = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]])
-    wins = rng.integers(0, 20, size=(3, 5)) + 0.5
-    estimates, _ = _fit(wins, 20.0, compared, 4)
-    for row, estimate in zip(wins, estimates, strict=True):
-
-        def loss(w, row=row):
-            gap = np.append(0.0, w)[compared[:, 0]] - np.append(0.0, w)[compared[:, 1]]
-            return (row * np.log1p(np.exp(-gap)) + (20.0 - row) * np.log1p(np.exp(gap))).sum()
-
-        best = minimize(loss, np.zeros(3), tol=1e-10).x
-        np.testing.assert_allclose(estimate[1:], best, atol=1e-4)
 
 
 def test_more_votes_reach_more_and_others_help():

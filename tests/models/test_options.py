@@ -7,7 +7,6 @@ from mallow.embed import LanguageModel, Preprocess, VisionModel
 from mallow.errors import InputError
 from mallow.generate import CausalModel
 from mallow.models import Source, choose_device
-from mallow.models._options import choose_precision
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
 
@@ -42,7 +41,6 @@ def test_device(monkeypatch, device, cuda, mps, expected):
 @pytest.mark.parametrize("kind", [LanguageModel, CausalModel, VisionModel])
 def test_precision(monkeypatch, gpt2, kind, dtype, device, bfloat16, expected):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bfloat16 or including_emulation)
-    assert choose_precision(dtype, device, extra="text") == expected
     options = {"preprocess": Preprocess()} if kind is VisionModel else {}
     name = kind(gpt2, dtype=dtype, device=device, **options).name
     assert f", {expected}" in name.removesuffix(")") + ","

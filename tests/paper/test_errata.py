@@ -294,3 +294,18 @@ def test_erratum_20_the_zipf_coefficient_prefers_larger_grover():  # paper: sec:
     zipf = printed_columns("news_metrics.csv")["Zipf Coef."]
     gaps = [abs(zipf[f"{size} sampling"] - zipf["human"]) for size in ("base", "large", "mega")]
     assert gaps == approx([0.014, 0.010, 0.006], abs=1e-9)
+
+
+def test_erratum_21_constants_over_lambda_are_too_small_for_chi2():  # paper: prop:consis_df
+    rng, ratios = np.random.default_rng(0), []
+    for least in (1e-2, 1e-4, 1e-6, 1e-8):
+        n, p, rare = int(100 / least), np.array([0.5, 0.5]), least
+        side_p, side_q = (rng.binomial(n, mass, size=500) / n for mass in (0.5, rare))
+        truth = CHI2(Masses.from_histograms(p, least * p + (1 - least) * np.array([rare, 1 - rare])))
+        pairs = [np.stack([side, 1 - side], axis=1) for side in (side_p, side_q)]
+        mix = least * pairs[0] + (1 - least) * pairs[1]
+        error = np.abs(CHI2(Masses.from_histograms(pairs[0], mix)) - truth).mean()
+        ratios.append(error / (np.log(n) * (np.sqrt(2 / n) + 2 / n)))
+    growth = np.array(ratios) * [1e-2, 1e-4, 1e-6, 1e-8]  # at most an absolute constant, if C/λ₀ were enough
+    assert (growth[1:] > 5 * growth[:-1]).all()
+    assert (np.array(ratios) < 3 / np.array([1e-2, 1e-4, 1e-6, 1e-8]) ** 2).all()  # 1/λ₀² is enough

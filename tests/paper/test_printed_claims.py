@@ -173,7 +173,13 @@ def test_agreement_is_that_of_the_printed_tables(monkeypatch):
 
     entries = json.loads((ROOT / "experiments/people/tables.json").read_text(encoding="utf-8"))["entries"]
     given = {(one["label"], one["row"], one["column"]): one["printed"] for one in entries}
-    names = {"Mid TV": "TV", "transport": "plug-in", "Fréchet distance": "Fréchet", "quantised transport": "quantised"}
+    names = {
+        "TV*": "TV",
+        "Hellinger²*": "H²",
+        "transport": "plug-in",
+        "Fréchet distance": "Fréchet",
+        "quantised transport": "quantised",
+    }
     names |= {"MAUVE_OT": "OT, linear", "MAUVE_OT bary": "OT, barycentric"}
     for label, (least, row) in AGREEMENT.items():
         for each, (mauve, people) in row.items():

@@ -8,34 +8,48 @@ from pytest import approx
 
 from estimate_truths import SHIFTED_WIDER, Mixture, Pair
 from mallow import InputError, Masses, Neighbors, frontier, integral
-from mallow.theory import KL, interpolated
-from mallow.theory.bounds import paper_constants, statistical_bound, suggested_neighbors, uniform_bound
+from mallow.theory import CHI2, JS, KL, interpolated
+from mallow.theory.bounds import (
+    paper_constants,
+    statistical_bound,
+    suggested_neighbors,
+    uniform_bound,
+    uniform_statistical_bound,
+)
 
 
-def test_the_uniform_bound_holds_for_all_lambda_at_once():  # paper: prop:consis_df
+@pytest.mark.parametrize("divergence", [KL, CHI2], ids=["KL", "χ²"])
+def test_the_uniform_bounds_hold_for_all_lambda_at_once(divergence):  # paper: prop:consis_df
     rng = np.random.default_rng(0)
     for bins, n, least in ((5, 200, 0.1), (40, 1000, 0.25), (40, 1000, 0.02)):
         p, q = rng.dirichlet(np.ones(bins), size=2)
         lam = np.linspace(least, 1 - least, 41)
-        truth = frontier(Masses.from_histograms(p, q), grid=lam)
+        truth = frontier(Masses.from_histograms(p, q), divergence, grid=lam)
         draws = [rng.multinomial(n, side, size=100) / n for side in (p, q)]
-        curve = frontier(Masses.from_histograms(*draws), grid=lam)
+        curve = frontier(Masses.from_histograms(*draws), divergence, grid=lam)
         error = np.abs(curve.p_to_mix - truth.p_to_mix) + np.abs(curve.q_to_mix - truth.q_to_mix)
-        bound = uniform_bound(p, q, n, least_lam=least)
+        bound = uniform_bound(p, q, n, least_lam=least, divergence=divergence)
         assert error.max(axis=-1).mean() < bound
-        single = statistical_bound(
-            bins, n, divergence=interpolated(KL, 0.5), using=paper_constants(interpolated(KL, 0.5))
-        )
-        assert error[:, 20].mean() < 2 * single
+        assert bound < uniform_statistical_bound(bins, n, least_lam=least, divergence=divergence)
+        middle = paper_constants(interpolated(divergence, 0.5))
+        assert error[:, 20].mean() < 2 * statistical_bound(bins, n, using=middle)
 
 
-@given(least=st.floats(1e-3, 0.49), inside=st.floats(0, 1))
+@given(divergence=st.sampled_from([KL, CHI2]), least=st.floats(1e-3, 0.49), inside=st.floats(0, 1))
 @settings(max_examples=50)
-def test_the_constants_are_largest_at_the_least_lambda(least, inside):  # paper: proof of prop:consis_df
+def test_the_constants_are_largest_at_the_least_lambda(divergence, least, inside):  # paper: proof of prop:consis_df
     lam = least + inside * (1 - 2 * least)
-    worst, other = (paper_constants(interpolated(KL, each)) for each in (least, lam))
+    worst, other = (paper_constants(interpolated(divergence, each)) for each in (least, lam))
     for name in ("at_zero", "conjugate_at_zero", "first", "conjugate_first", "second", "conjugate_second"):
-        assert getattr(other, name) <= getattr(worst, name) + 1e-12
+        assert getattr(other, name) <= getattr(worst, name) * (1 + 1e-12)
+
+
+@given(bins=st.integers(1, 100), n=st.integers(3, 10**5), least=st.floats(1e-3, 0.49))
+def test_the_distribution_free_bound_is_above_that_of_known_histograms(bins, n, least):
+    p, q = np.random.default_rng([bins, n]).dirichlet(np.ones(bins), size=2)
+    for divergence in (KL, CHI2):
+        known = uniform_bound(p, q, n, least_lam=least, divergence=divergence)
+        assert known <= uniform_statistical_bound(bins, n, least_lam=least, divergence=divergence) * (1 + 1e-12)
 
 
 def test_the_uniform_bound_falls_with_n_and_grows_like_one_over_lambda():
@@ -43,6 +57,8 @@ def test_the_uniform_bound_falls_with_n_and_grows_like_one_over_lambda():
     assert uniform_bound(p, q, 4000) < uniform_bound(p, q, 1000) < uniform_bound(p, q, 1000, least_lam=0.05)
     ratio = uniform_bound(p, q, 1000, least_lam=0.001) / uniform_bound(p, q, 1000, least_lam=0.002)
     assert ratio == approx(2.0, abs=0.05)
+    few, many = (uniform_statistical_bound(20, 1000, least_lam=lam, divergence=CHI2) for lam in (0.002, 0.001))
+    assert many / few == approx(4.0, abs=0.05)  # erratum 21: like 1/λ₀²
     assert uniform_bound(p, q, 500, 900) == approx(uniform_bound(q, p, 900, 500))
 
 
@@ -91,6 +107,14 @@ def test_noise_is_drawn_anew_in_every_repeat_whatever_the_order():
         (
             lambda: uniform_bound([1.0], [1.0], 100, least_lam=0.5),
             r"`least_lam` must be above 0 and below 0\.5; got 0\.5\.",
+        ),
+        (
+            lambda: uniform_statistical_bound(5, 100, least_lam=0),
+            r"`least_lam` must be above 0 and below 0\.5; got 0\.",
+        ),
+        (
+            lambda: uniform_statistical_bound(5, 100, divergence=JS),
+            r"`divergence` must be KL or CHI2, whose interpolations have constants; got JS\.",
         ),
         (lambda: suggested_neighbors(10, 0), r"`dimension` must be an integer of at least 1; got 0\."),
         (lambda: suggested_neighbors(10, 2, smoothness=1.5), r"`smoothness` must be above 0 and at most 1; got 1\.5\."),

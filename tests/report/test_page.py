@@ -89,7 +89,7 @@ def test_the_page_needs_nothing_else(page):
     assert not re.search(r"https?:|@import|url\(", outside)
     [policy] = [value for value in parsed.values("content") if value.startswith("default-src")]
     assert re.fullmatch(
-        r"default-src 'none'; style-src 'sha256-\S{44}'; script-src 'sha256-\S{44}'; img-src data:; "
+        r"default-src 'none'; style-src 'sha256-\S{44}'; script-src 'sha256-\S{44}'; img-src data:; media-src data:; "
         r"base-uri 'none'; form-action 'none'",
         policy,
     )

@@ -10,7 +10,6 @@ from human_votes import simulate
 from mallow import InputError
 from mallow.human import Rankings, Votes, rank, rank_all
 from mallow.report import html
-from mallow.report._tables import compare_with_people
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
 TRUTH = {"human": 60.0, "near": 40.0, "twin": 30.0, "far <b>": -130.0}
@@ -44,14 +43,21 @@ def test_without_a_ranking_the_page_has_no_such_section(compared):
 
 
 def test_the_drawing_stays_in_its_frame(compared, rankings):
-    people = compare_with_people(compared, rankings)
-    assert set(people.systems) == set(TRUTH)
-    for scatter in people.scatters:
-        assert len(scatter.points) == 3
-        for _, x, y, left, right, bottom, top, _ in scatter.points:
-            assert 0 <= left <= x <= right <= 200
-            assert 0 <= top <= y <= bottom <= 200
-        heights = sorted(point[-1] for point in scatter.points)
+    page = html(compared, ranking=rankings)
+    section = page[page.index('id="people"') : page.index('id="frontiers"')]
+    pictures = re.findall(r'<svg class="square".*?</svg>', section, re.DOTALL)
+    assert len(pictures) == 2
+    for picture in pictures:
+        dots = re.findall(r'<circle class="dot" cx="([\d.]+)" cy="([\d.]+)"', picture)
+        arms = re.findall(r'<line class="limit" x1="([\d.]+)" x2="([\d.]+)" y1="([\d.]+)" y2="([\d.]+)"/>', picture)
+        names = re.findall(r'<text class="tick" x="[\d.]+" y="([\d.]+)"(?: text-anchor="end")?>[a-z]', picture)
+        assert (len(dots), len(arms)) == (3, 6)
+        for (x, y), across, upright in zip(dots, arms[::2], arms[1::2], strict=True):
+            left, right, *_ = map(float, across)
+            *_, bottom, top = map(float, upright)
+            assert 0 <= left <= float(x) <= right <= 200
+            assert 0 <= top <= float(y) <= bottom <= 200
+        heights = sorted(map(float, names))[:3]
         assert all(b - a > 12.8 for a, b in pairwise(heights))
 
 
@@ -60,8 +66,8 @@ def test_one_ranking_and_few_systems(compared):
     page = html(compared, ranking=few)
     assert "With fewer than 3 common systems there is no correlation." in page
     flat = replace(compared, scores=dict.fromkeys(compared.scores, compared.scores["near"]))
-    same = compare_with_people(flat, rank(simulate(TRUTH, 300, seed=3)))
-    assert same.note == "All scores are equal: there is no correlation."
+    same = html(flat, ranking=rank(simulate(TRUTH, 300, seed=3)))
+    assert "All scores are equal: there is no correlation." in same
 
 
 def test_caveats_of_the_ranking_are_told(compared):

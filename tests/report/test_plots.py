@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from made_results import made_track
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, run_repeats, score
@@ -251,6 +252,24 @@ def test_one_repeat_has_no_band():
     x, y = rng.normal(size=(300, 3)), rng.normal(size=(300, 3))
     with pytest.warns(EstimateWarning):
         assert score(x, y, measure=Measure(Quantize(bins=10)), repeats=1).band is None
+
+
+def test_ranks_can_be_read_on_their_colours():
+    """Numbers are light on dark cells and dark on light ones, for every rank of up to nine systems."""
+    for count in range(2, 10):
+        systems = [f"s{number}" for number in range(count)]
+        ax = figure_module.Figure().subplots()
+        draw.rank_map(ax, systems, {"x": {name: rank for rank, name in enumerate(systems, start=1)}})
+        (image,) = ax.images
+        for column, text in enumerate(ax.texts):
+            cell = float(np.mean(image.to_rgba(image.get_array())[0, column, :3]))
+            ink = {"white": 1.0, "black": 0.0}[text.get_color()]
+            assert abs(ink - cell) > 0.35, (count, text.get_text())
+
+
+def test_the_axis_of_a_curve_ends_just_above_one():
+    ax = made_track(1.0, 0.3, (0.3, 0.8, 1.0), ()).plot(figure_module.Figure().subplots())
+    assert 1.0 < ax.get_ylim()[1] <= 1.02
 
 
 def test_a_stored_comparison_draws_the_same(compared):

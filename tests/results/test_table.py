@@ -74,7 +74,7 @@ def test_every_form_by_its_characters():
 
 
 def test_other_forms_are_refused():
-    with pytest.raises(InputError, match=r"`form` must be one of text, markdown, latex, html; got 'pdf'\."):
+    with pytest.raises(InputError, match=r"`form` must be one of text, markdown, latex, siunitx, html; got 'pdf'\."):
         render("pdf", TABLE)
 
 

@@ -175,19 +175,6 @@ def test_what_does_not_begin_like_a_wav_file(start, tmp_path):
             read_it(tmp_path / "a.wav")
 
 
-def test_a_recording_is_called_by_its_label(tmp_path):
-    (tmp_path / "a.wav").write_bytes(wave(described(1, 1, 8), b"data"))
-    with pytest.raises(
-        InputError,
-        match=r"^the third: the recording cannot be read: it has no values; leave it out\. Open it in a player",
-    ):
-        decode_audio(tmp_path / "a.wav", label="the third")
-    with pytest.raises(InputError, match=rf"^{tmp_path}/b\.wav: the recording cannot be read: .*No such file"):
-        decode_audio(tmp_path / "b.wav")
-    with pytest.raises(InputError, match=rf"^{tmp_path}/b\.wav: the recording cannot be read: .*No such file"):
-        read_audio_header(tmp_path / "b.wav")
-
-
 def test_flac_is_read_in_blocks(tmp_path, monkeypatch):
     soundfile = pytest.importorskip("soundfile")
     values = np.round(np.stack([tone(300, 0.02), tone(500, 0.02)], axis=1) * 32767) / 32768
@@ -278,3 +265,15 @@ def test_values_that_are_no_sound(tmp_path):
         mallow.read([tmp_path / "gone.wav"])
     with pytest.raises(InputError, match=r"5: must be the path of a recording; got 5\."):
         mallow.read([tmp_path / "a.wav", 5])
+
+
+def test_a_recording_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "a.wav").write_bytes(wave(described(1, 1, 8), b"data"))
+    with pytest.raises(
+        InputError,
+        match=rf"^{tmp_path}/a\.wav: the recording cannot be read: it has no values; leave it out\. Open it in a player",
+    ):
+        decode_audio(tmp_path / "a.wav")
+    for read_file in (decode_audio, read_audio_header):
+        with pytest.raises(InputError, match=rf"^{tmp_path}/b\.wav: the recording cannot be read: .*No such file"):
+            read_file(tmp_path / "b.wav")

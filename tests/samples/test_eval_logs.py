@@ -12,7 +12,6 @@ import pytest
 
 from mallow import InputError, read
 from mallow.samples import Limits
-from mallow.samples._eval_logs import plain_harness_rows
 
 
 def harness(doc_id, answers, filter_name="none", **more):
@@ -261,37 +260,6 @@ def test_damaged_objects_are_told_where(tmp_path, content, message):
     (tmp_path / "log.json").write_bytes(content)
     with pytest.raises(InputError, match=message):
         read(tmp_path / "log.json")
-
-
-@pytest.mark.parametrize(
-    ("row", "read_as"),
-    [
-        ({"resps": [["a"]], "text": "own"}, {"text": "own"}),  # a field of that name is the text, as everywhere
-        ({"filtered_resps": ["a", "b"]}, {"text": ["a", "b"], "id": 7}),
-        ({"resps": [["a"]], "filtered_resps": ["b"]}, {"text": "a", "id": 7}),
-        ({"resps": [["a"]], "prompt": "own", "arguments": [["p"]]}, {"text": "a", "id": 7, "prompt": "own"}),
-        ({"resps": [["a"]], "arguments": {}}, {"text": "a", "id": 7}),
-        ({"resps": [["a"]], "arguments": [[], ["p"]]}, {"text": "a", "id": 7}),
-        ({"resps": [["a"]], "arguments": {"x": {"y": {"z": "p"}}}}, {"text": "a", "id": 7, "prompt": "p"}),
-        ({"resps": [["1.5"]], "arguments": [["p", {"until": []}]]}, {"text": "1.5", "id": 7, "prompt": "p"}),
-        ({"resps": [["1.5", "x"]], "arguments": [["p", "c"]]}, {"text": ["1.5", "x"], "id": 7, "prompt": "p"}),
-        ({"resps": [["1.5"]], "arguments": 5}, {"text": "1.5", "id": 7}),
-        ({"resps": [["1.5"]], "arguments": []}, {"text": "1.5", "id": 7}),
-    ],
-)
-def test_rows_of_the_harness(row, read_as):
-    full = {"doc_id": 7, **row}
-    assert list(plain_harness_rows([(3, full)])) == [(3, full | read_as)]
-
-
-def test_rows_of_others_are_as_they_were():
-    rows = [(0, {"doc_id": 1}), (1, {"resps": [["a"]]}), (2, "text"), (3, {"id": 1, "filter": "x"})]
-    assert list(plain_harness_rows(rows)) == rows
-    kept = [
-        (place, {"doc_id": place, "resps": ["a"], "filter": name}) for place, name in enumerate(["x", "y", "x", ""])
-    ]
-    assert [place for place, _ in plain_harness_rows(kept)] == [0, 2]
-    assert [place for place, _ in plain_harness_rows([(0, {"doc_id": 1, "resps": ["a"]}), *kept])] == [0, 3]
 
 
 def test_a_sample_of_inspect_has_an_id_only_if_it_is_one(tmp_path):

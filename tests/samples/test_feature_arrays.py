@@ -176,3 +176,11 @@ def test_a_limit_counts_prompts_of_an_npz_file(chunk, tmp_path, monkeypatch, ref
     np.savez(path, features=features, ids=list("aabbcd"))
     assert read(path, limit=3).ids == tuple("aabbc")
     assert len(read(path, limit=4, skip_bad=True).skipped) == 1
+
+
+def test_tensors_with_gradients_and_of_half_precision_are_samples():
+    torch = pytest.importorskip("torch")
+    rows = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    for source in (rows, list(rows), rows.bfloat16(), rows.half()):
+        assert (np.asarray(read(source).features, float) == [[0, 1], [2, 3], [4, 5]]).all()
+    assert (Samples(features=rows).features == rows.detach().numpy()).all()

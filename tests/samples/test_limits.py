@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from mallow import InputError, read
 from mallow.samples import Limits
-from mallow.samples._limits import ALWAYS_ALLOWED, check_expansion, nesting_depth
 
 SMALL = Limits(line_mb=0.001, depth=3, wait=0.1)
 
@@ -96,15 +95,6 @@ def test_deep_json_is_refused_or_skipped(tmp_path, refused):
     refused(path, "invalid JSON: ", limits=Limits(depth=1_000_000))
 
 
-@given(value=st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_the_depth_of_json(value):
-    def depth(one):
-        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else None
-        return 0 if inside is None else 1 + max(map(depth, inside), default=0)
-
-    assert nesting_depth(json.dumps(value, ensure_ascii=False)) == depth(value)
-
-
 # --- expansion
 
 
@@ -168,16 +158,6 @@ def test_what_a_file_expands_to_is_counted_to_the_byte(tmp_path, monkeypatch, re
     assert size > stored > 1
     refused(path, "expands to more than", limits=Limits(expansion=(size - 0.5) / stored))
     assert len(read(path, limits=Limits(expansion=size / stored + 1e-9))) >= 1
-
-
-@given(size=st.integers(1, 10**12), stored=st.integers(1, 10**10), expansion=st.floats(1, 1e4))
-def test_the_rule_of_expansion(size, stored, expansion):
-    limits = Limits(expansion=expansion)
-    if size <= ALWAYS_ALLOWED or size <= expansion * stored:
-        check_expansion("a", size, stored, limits)
-    else:
-        with pytest.raises(InputError, match="a: expands to more than"):
-            check_expansion("a", size, stored, limits)
 
 
 def header(shape, dtype="<f8"):

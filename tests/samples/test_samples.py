@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mallow import InputError, Samples, read
 from mallow.errors import Caveat
-from mallow.samples._samples import first_places
 
 ATTRIBUTES = ("texts", "images", "ids", "prompts", "source", "skipped", "provenance", "caveats")
 FULL = Samples(
@@ -225,7 +224,8 @@ def test_the_first_prompts_keep_all_generations_wherever_they_are():
     ],
 )
 def test_the_places_of_the_first_prompts(labels, count, places):
-    assert first_places(labels, count) == places
+    samples = Samples(features=np.arange(len(labels))[:, None], ids=list(labels))
+    assert samples.first(count).features.ravel().tolist() == list(places)
 
 
 def test_bare_features_have_no_items():

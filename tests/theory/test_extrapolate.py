@@ -1,7 +1,5 @@
 """Debiasing: deterministic, exact for its half-samples, never out of range, and closer to the truth."""
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +9,6 @@ from pytest import approx
 
 from mallow import InputError, Masses, area, frontier, integral, smoothing
 from mallow.theory import extrapolated
-from mallow.theory._extrapolate import _halves, _step
 from mallow.theory.smoothing import krichevsky_trofimov
 from strategies import divergences
 
@@ -20,19 +17,6 @@ counts = st.integers(2, 8).flatmap(
         lambda array: (array.sum(axis=-1) > 0).all()
     )
 )
-
-
-@given(st.integers(0, 60))
-def test_three_points_integrate_the_half_sample_of_a_bin(count):
-    points, shares = _halves(np.array([float(count)]))
-    halves = np.arange(count + 1)
-    chance = np.array([np.prod([(count - i) / (i + 1) for i in range(h)]) for h in halves]) / 2.0**count
-    for power in range(6):
-        exact = (chance * (halves - count / 2.0) ** power).sum()
-        assert (shares * (points - count / 2.0) ** power).sum() == approx(exact, rel=1e-9, abs=1e-9 * (1 + count) ** 3)
-    if count <= 2:  # the distribution itself
-        assert set(np.round(points[shares > 1e-12], 9)) <= set(halves)
-    assert (points >= 0).all()
 
 
 @given(counts, divergences)
@@ -61,25 +45,6 @@ def test_with_as_many_bins_as_samples_it_is_the_add_half_estimate():
     masses = extrapolated(p, q)
     assert masses.plain
     assert masses.p == approx(krichevsky_trofimov(p))
-
-
-def test_the_step_is_that_of_its_definition():
-    """Lengthened by 3·bins/n where the costs fall, and shortened beyond bins/n = 1/2 (1/4 where they rise)."""
-    fall, rise = np.full(60, -1.0), np.full(60, 1.0)
-    trust = 1.0 - 4.0 / 60  # four times the noise, 60, over the square of the total, 3600
-    for samples in (600, 150, 120, 90, 60):
-        n, m = np.array([float(samples)]), np.array([2.0 * samples])
-        sparsity = 60 / samples
-        longer = 1.0 + 3.0 * 60 * (1.0 / samples + 0.5 / samples) / 2.0
-        assert _step(fall, n, m) == approx(trust * longer * min(1.0, 2.0 - 2.0 * sparsity))
-        assert _step(rise, n, m) == approx(trust * max(0.0, min(1.0, 2.0 - 4.0 * sparsity)))
-    noise = np.tile([1.0, -1.0], 30) + 0.01  # a change within its noise
-    assert _step(noise, np.array([600.0]), np.array([600.0])) == 0.0
-    n, m = np.array([600.0]), np.array([600.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert _step(np.tile([1.0, -1.0], 30), n, m) == 0.0  # none in sum
-        assert np.isfinite(_step(np.zeros(60), n, m))  # no change at all, of which any share is none
 
 
 def test_far_apart_and_sparse_is_left_alone_while_equal_is_corrected():

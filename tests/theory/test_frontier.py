@@ -8,7 +8,6 @@ from pytest import approx
 
 from mallow import CHI2, KL, Divergence, EstimateWarning, InputError, Masses, area, frontier, integral
 from mallow.theory import midpoint
-from mallow.theory._frontier import _falling, costs_to_mixtures
 
 PAIR = Masses.from_histograms([0.2, 0.3, 0.5], [0.5, 0.25, 0.25])
 
@@ -113,29 +112,6 @@ def test_grids_are_those_of_the_paper_of_mauve_text_and_of_the_user():
             frontier(PAIR, grid=wrong)
     assert not frontier(PAIR, grid=5).exact
     assert frontier(PAIR).exact
-
-
-@pytest.mark.parametrize(
-    ("values", "nearest"),
-    [([3.0, 2.0, 1.0], [3.0, 2.0, 1.0]), ([1.0, 3.0], [2.0, 2.0]), ([4.0, 1.0, 3.0, 0.0], [4.0, 2.0, 2.0, 0.0])],
-)
-def test_the_nearest_curve_that_does_not_rise(values, nearest):
-    assert _falling(np.array(values)).tolist() == nearest
-    assert _falling(np.array([values, values[::-1]])).tolist()[0] == nearest
-
-
-def test_an_extrapolation_stays_between_zero_and_the_cost_of_disjoint_supports():
-    lam = np.array([0.2, 0.5, 0.8])
-    p, q = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    for weight in (3.0, -1.0):
-        masses = Masses(p, q, weight=np.full(2, weight))
-        to_p, to_q = costs_to_mixtures(masses, KL, lam, 1 - lam)
-        assert to_p == approx(-np.log(lam) if weight > 0 else 0.0)
-        assert to_q == approx(-np.log(1 - lam) if weight > 0 else 0.0)
-    assert costs_to_mixtures(Masses(p, q), CHI2, lam, 1 - lam)[0] == approx(1 / lam - 1)
-    clipped = costs_to_mixtures(Masses(p, q, weight=np.full(2, 3.0)), CHI2, lam, 1 - lam)
-    assert clipped[0] == approx(1 / lam - 1)
-    assert clipped[1] == approx(1 / (1 - lam) - 1)
 
 
 def test_a_settled_curve_has_lost_its_last_digits_alone():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
@@ -32,9 +31,10 @@ from mallow.baselines._groups import (
     score_noise,
 )
 from mallow.baselines._table import Row, Table
+from mallow.caveats import rename_system
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import bar, settle
-from mallow.errors import Caveat, InputError, warns
+from mallow.errors import Caveat, InputError, each_once, warns
 from mallow.estimate import Features
 from mallow.evaluate import run_repeats
 from mallow.evidence import MAUVE_STAR, pair_points
@@ -125,14 +125,16 @@ def table(
     measured, values, caveats = _run(tasks, None if rows != "main" else (*main, "perplexity"))
     ideals = {row.name: row.ideal for row in measured}
     noise = {} if rows == "all" else _find_noise(sets, main, ideals, values, tokenize, seed, runs)
-    of_samples = [_with_system(caveat, name) for name, samples in sets.items() for caveat in samples.caveats]
+    of_samples = [
+        caveat for name, samples in sets.items() for caveat in rename_system(samples.caveats, name or "reference")
+    ]
     label = f"{sets[''].embedder or 'features'}, width={sets[''].require_features().shape[1]}"
     return Table(
         rows=measured,
         values=values,
         n={name: len(samples) for name, samples in sets.items()},
         embedder=label,
-        caveats=_once([*([] if has_transport else [_NO_TRANSPORT]), *of_samples, *caveats]),
+        caveats=each_once([*([] if has_transport else [_NO_TRANSPORT]), *of_samples, *caveats]),
         noise=noise,
     )
 
@@ -225,7 +227,7 @@ def _run(
                 measured, doubts = settle(task.work())
             except InputError as error:
                 raise InputError(f"{name}: {error}") from error
-            caveats += [_with_system(caveat, task.system) for caveat in doubts]
+            caveats += rename_system(doubts, task.system or "reference")
             if task.system:
                 chosen = {name: value for name, value in measured.items() if wanted is None or name in wanted}
                 values[task.system] |= chosen
@@ -233,16 +235,6 @@ def _run(
             else:
                 ideals |= measured
     return tuple(Row(name, group, ideals[name]) for name, group in groups.items()), values, caveats
-
-
-def _with_system(caveat: Caveat, system: str) -> Caveat:
-    """The caveat with the name of the system it is about."""
-    return caveat if caveat.system is not None else replace(caveat, system=system or "reference")
-
-
-def _once(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
-    """The caveats without duplicates."""
-    return tuple({str(caveat): caveat for caveat in caveats}.values())
 
 
 def moments_table(
@@ -272,7 +264,7 @@ def moments_table(
         values=values,
         n={"": reference.n, **{name: len(samples) for name, samples in sets.items()}},
         embedder=f"{used or 'features'}, width={len(reference.mean)}",
-        caveats=_once(caveats),
+        caveats=each_once(caveats),
     )
 
 

@@ -22,7 +22,7 @@ from mallow.evaluate import summary_values
 from mallow.evidence import MAUVE_STAR, Measure, find_units, generator_for, published_interval
 from mallow.generate import NextToken
 from mallow.samples import Samples
-from mallow.theory import DIVERGENCES, Frontier, Masses, area, frontier
+from mallow.theory import DIVERGENCES, HELLINGER2, TV, Frontier, Masses, area, frontier
 from mallow.theory.transport import (
     barycentric_frontier,
     entropic_cost,
@@ -51,6 +51,7 @@ _POINTS = ("Fréchet distance", "kernel distance", "precision", "recall", "densi
 Noise = dict[str, tuple[float, float]]
 """Measure → half-widths of the 95% intervals of its value, and of its distance from the value of the reference."""
 _DIVERGENCES = {_TITLES.get(name, name): divergence for name, divergence in DIVERGENCES.items()}
+_PLAIN = {"TV": TV, "Hellinger²": HELLINGER2}  # divergences that the paper also reports without a frontier: table:fdiv
 
 IDEALS = {
     "5-gram MAUVE": 1.0,
@@ -70,6 +71,7 @@ IDEALS = {
     "MAUVE_OT bary": 1.0,
     **{f"MAUVE* {name}": 1.0 for name in _DIVERGENCES},
     **{f"{title} {name}": 0.0 for title in ("FI", "Mid") for name in _DIVERGENCES},
+    **{f"{name}*": 0.0 for name in _PLAIN},
 }
 """The values of two equal distributions, for all measures of which the reference has no value of its own."""
 
@@ -174,7 +176,7 @@ def measure_transport(x: Features, y: Features, runs: Runs) -> Outcome:
 
 
 def measure_frontiers(runs: Runs) -> Outcome:
-    """MAUVE*, FI and Mid for every divergence: means over repeats."""
+    """MAUVE*, FI and Mid for every divergence, and TV and Hellinger² of the two histograms: means over repeats."""
     all_masses = runs()
     caveats = [caveat for masses in all_masses for caveat in masses.caveats]
     by_title: dict[str, dict[str, float]] = {title: {} for title in _SUMMARY_TITLES.values()}
@@ -183,6 +185,9 @@ def measure_frontiers(runs: Runs) -> Outcome:
         for summary, title in _SUMMARY_TITLES.items():
             by_title[title][f"{title} {name}"] = float(np.mean(values[summary]))
         caveats += [caveat for masses in all_masses for caveat in frontier.quiet(masses, divergence).caveats]
+    by_title[""] = {
+        f"{name}*": float(np.mean([divergence(masses) for masses in all_masses])) for name, divergence in _PLAIN.items()
+    }
     return {name: value for values in by_title.values() for name, value in values.items()}, caveats
 
 

@@ -61,10 +61,11 @@ def find_confounds(reference: object, systems: Mapping[str, object]) -> tuple[Ca
     -------
     tuple of Caveat
         Caveats about the reference first (``system="reference"``), then about each system; empty if nothing was
-        found. The `kind` for texts is "length", "truncation", "prompt", "space", "case", "characters", "leftovers"
-        or "empty". For images it is "format", "size", "mode", "compression" or "unchecked", for recordings "format",
-        "rate", "channels" or "duration", and for features "norm". All samples can have "duplicates", "shared" or
-        "skipped". `values` holds the numbers of the message; names that end in ``reference`` belong to the reference.
+        found. The `kind` for texts is "length", "truncation", "prompt", "space", "case", "characters", "language",
+        "leftovers" or "empty". For images it is "format", "size", "mode", "compression" or "unchecked", for recordings
+        "format", "rate", "channels" or "duration", and for features "norm". All samples can have "duplicates", "shared"
+        or "skipped". `values` holds the numbers of the message; names that end in ``reference`` belong to the
+        reference.
 
     Notes
     -----

@@ -178,13 +178,13 @@ def _read_header(stream: BinaryIO, pillow: Any) -> _ImageHeader | None:
     try:
         with pillow.open(stream) as image:
             tables = getattr(image, "quantization", None)
-            quality = _jpeg_quality(tables[min(tables)]) if tables else None
+            quality = jpeg_quality(tables[min(tables)]) if tables else None
             return _ImageHeader(str(image.format), tuple(image.size), str(image.mode), quality)
     except Exception:  # a decoder may raise anything; the embedder reports unusable images
         return None
 
 
-def _jpeg_quality(table: Sequence[int]) -> float:
+def jpeg_quality(table: Sequence[int]) -> float:
     """The approximate quality setting, 1 to 100, of the usual JPEG library."""
     coarseness = sum(table) / len(table) / _LUMA_MEAN
     return 50.0 / coarseness if coarseness > 1.0 else 100.0 - 50.0 * coarseness

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats._confounds import find_confounds
-from mallow.caveats._counts import count_independent
+from mallow.caveats._counts import count_independent, percent
 from mallow.caveats._prompts import prompt_caveats
-from mallow.errors import Caveat
+from mallow.caveats._texts import script_of
+from mallow.errors import Caveat, each_once
 from mallow.models import words
 from mallow.samples import Samples
 
@@ -25,6 +26,9 @@ _TOKENS = 256  # paper: sec:best-practices, in tokens of GPT-2
 _TOKENS_PER_WORD = 1.11  # measured: of GPT-2, per word or mark of `words`; 1.10 to 1.13 in 12 sets of English texts
 _MARGIN = 0.9  # chosen: the number of tokens is an estimate, and texts cut at 256 tokens are not to blame
 _COUNTED = 31  # texts around the median length whose words are counted; chosen: words of all texts would take seconds
+_ENGLISH = ("minilm", "glove", "gpt2", "mpnet")  # in the names of embedders that were trained on English
+_FOREIGN = 0.1  # share of texts in another script; chosen: single quotations do not matter
+_LOOKED_AT, _BEGINNING = 500, 300  # texts of each side, and characters of each, whose script is looked at; chosen
 _SAME_FEATURES = 0.05  # share of samples; measured: 1% where MiniLM cuts texts that begin alike (Reuters)
 _LEAST_SPREAD = 1e-3  # of the length of features; half precision rounds by 5e-4. Measured: from 0.13 in real text
 _UNEVEN = 0.1  # share of prompts with another number of samples than most; chosen: most files miss a few samples
@@ -67,6 +71,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
         doubts += [*rename_system(own_reference.caveats, "reference"), *rename_system(samples.caveats, name)]
         doubts += _size_caveats(own_reference, samples)
         doubts += _short_text_caveats(own_reference, samples, name)
+        doubts += _language_caveats(own_reference, samples, name)
         doubts += _feature_caveats(own_reference, samples, name, doubts)
         doubts += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
         doubts += prompt_caveats(own_reference, samples, name)
@@ -102,6 +107,34 @@ def _short_text_caveats(reference: Samples, samples: Samples, name: str) -> Iter
                 {"words": count, "tokens": tokens},
             )
             return
+
+
+def _language_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+    """A caveat about texts in another script than an English embedder knows, once: as for short texts."""
+    embedder = (reference.embedder or "").lower()
+    if not any(part in embedder for part in _ENGLISH) or "multilingual" in embedder:
+        return
+    for system, side in (("reference", reference), (name, samples)):
+        texts = (side.texts or ())[:: max(1, len(side) // _LOOKED_AT)]
+        scripts = Counter(filter(None, map(_main_script, texts)))
+        if scripts.total() > _FOREIGN * len(texts) > 0:
+            script, share = scripts.most_common(1)[0][0], scripts.total() / len(texts)
+            yield Caveat(
+                "embedder language",
+                f"{percent(share)} of the texts are not in Latin letters (mostly {script}), but the embedder was "
+                "trained on English: it hardly understands them. Use a multilingual embedder, such as "
+                "sentence:paraphrase-multilingual-MiniLM-L12-v2, or style, which needs no model.",
+                system,
+                {"share": share, "n": len(side)},
+            )
+            return
+
+
+def _main_script(text: str) -> str:
+    """The script of most letters of a text, by its beginning; "" for Latin ones."""
+    letters = [character for character in text[:_BEGINNING] if character.isalpha()]
+    scripts = Counter(filter(None, map(script_of, letters)))
+    return scripts.most_common(1)[0][0] if scripts.total() > len(letters) / 2 else ""
 
 
 def _median_words(texts: tuple[str, ...]) -> float:
@@ -275,4 +308,4 @@ def unique_caveats(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
         for caveat in caveats
         if present.isdisjoint((system, _EXPLAINED_BY.get(caveat.kind)) for system in (None, caveat.system))
     ]
-    return tuple({(caveat.system, caveat.message): caveat for caveat in kept}.values())
+    return each_once(kept)

@@ -248,8 +248,13 @@ def _trait_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> Ite
 
 def _character_caveats(name: str, model: _TextCounts, reference: _TextCounts) -> Iterator[Caveat]:
     """Characters that are common on one side and almost missing on the other."""
-    for common, other in ((model, reference), (reference, model)):
-        missing = _missing_characters(common, other)
+    sides = {True: _missing_characters(model, reference), False: _missing_characters(reference, model)}
+    foreign = {of_model: [entry for entry in every if script_of(entry[0])] for of_model, every in sides.items()}
+    for of_model, every in sides.items():
+        yield from _script_caveats(name, foreign[of_model], of_model)
+        common = model if of_model else reference
+        # Where languages differ, so do the letters of both.
+        missing = [entry for entry in every if not (any(foreign.values()) and entry[0].isalpha())]
         if not missing:
             continue
         share, share_other = missing[0][1:]
@@ -269,6 +274,35 @@ def _character_caveats(name: str, model: _TextCounts, reference: _TextCounts) ->
             name,
             {"share": shares[0], "share_reference": shares[1], "characters": len(missing)},
         )
+
+
+def script_of(character: str) -> str:
+    """The script of a letter, such as "Cyrillic"; "" for Latin letters and for characters that are no letters.
+
+    Examples
+    --------
+    >>> [script_of(character) for character in "aé1яあ漢"]
+    ['', '', '', 'Cyrillic', 'Hiragana', 'CJK']
+    """
+    if character < "\u0250" or not character.isalpha():
+        return ""
+    script = unicodedata.name(character, "").partition(" ")[0]
+    return "" if script in ("LATIN", "FULLWIDTH", "MODIFIER", "") else "CJK" if script == "CJK" else script.title()
+
+
+def _script_caveats(name: str, missing: Sequence[tuple[str, float, float]], of_model: bool) -> Iterator[Caveat]:
+    """A caveat about letters of another script that only one side has: another language, not another encoding."""
+    if not missing:
+        return
+    character, share, share_other = missing[0]
+    here, there = _SIDES if of_model else _SIDES[::-1]
+    yield Caveat(
+        "language",
+        f"{percent(share)} of {here} contain {script_of(character)} letters such as {character}, but only "
+        f"{percent(share_other)} of {there}. Compare texts in the same language.",
+        name,
+        {"share": share if of_model else share_other, "share_reference": share_other if of_model else share},
+    )
 
 
 def _missing_characters(common: _TextCounts, other: _TextCounts) -> list[tuple[str, float, float]]:

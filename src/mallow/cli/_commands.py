@@ -68,11 +68,18 @@ def result_command(
     def decorate(function: Callable[..., Result]) -> click.Command:
         @functools.wraps(function)
         def print_result(
-            *args: Any, form: str, summary: bool = False, picture: str | None = None, **options: Any
+            *args: Any,
+            form: str,
+            digits: int | None = None,
+            summary: bool = False,
+            picture: str | None = None,
+            **options: Any,
         ) -> None:
             check_output()
             if summary and form not in ("text", "json"):
                 raise click.UsageError(f"--summary prints JSON, so it cannot be combined with --format {form}.")
+            if digits is not None and form in ("text", "json"):
+                raise click.UsageError(f"--digits is for tables: --format markdown, latex or siunitx; got {form}.")
             target = None if picture is None else check_picture_file(picture)
             with show_progress():
                 result = call_and_hold_warnings(function, *args, **options)
@@ -80,11 +87,11 @@ def result_command(
             try:  # files first: the reader of standard output may leave
                 save_pending()
                 if target is not None:
-                    curves = "frontier" in target.stem and getattr(result, "plot_frontiers", None)
-                    save_picture(target, curves or result.plot)  # type: ignore[attr-defined]
+                    save_picture(target, _drawing(result, target.stem))
             except InputError as error:  # the result is printed anyway
                 failure = error
-            print_output(result.brief_json() if summary else result.format(form, width=terminal_width()))
+            width = terminal_width()
+            print_output(result.brief_json() if summary else result.format(form, width=width, digits=digits))
             for line in result.caveat_lines():
                 show("caveat", say_as_options(line, _code_of_options(made)))
             if failure is not None:
@@ -97,6 +104,15 @@ def result_command(
         return made
 
     return decorate
+
+
+def _drawing(result: Any, name: str) -> Callable[..., Any]:
+    """What draws the picture of this name: curves or ranks if the name says so and the result has them."""
+    drawing: Callable[..., Any] = result.plot
+    for word, method in (("frontier", "plot_frontiers"), ("rank", "plot_ranks")):
+        if word in name.lower():
+            drawing = getattr(result, method, drawing)
+    return drawing
 
 
 def _written_as(made: click.Command) -> dict[str, str]:
@@ -135,13 +151,16 @@ def debug_option() -> click.Option:
 
 
 def _result_options(plot: str | None) -> list[click.Option]:
-    """--plot, if there is something to draw, --format and --summary."""
-    plot_help, form_help = f"Draw {plot}: .png, .pdf or .svg.", "How to print the result."
+    """--plot, if there is something to draw, --format, --digits and --summary."""
+    plot_help, form_help = f"Draw {plot}: .png, .pdf or .svg.", "How to print the result: as text, JSON or a table."
     summary_help = "Print only the main numbers, as about twenty lines of JSON."
     return [
         *([] if plot is None else [click.Option(["--plot", "picture"], metavar="FILE", help=plot_help)]),
         click.Option(
             ["--format", "form"], type=click.Choice(FORMATS), default="text", show_default=True, help=form_help
+        ),
+        click.Option(
+            ["--digits"], type=click.IntRange(0, 12), metavar="N", help="Digits after the point in such a table."
         ),
         click.Option(["--summary"], is_flag=True, help=summary_help),
     ]

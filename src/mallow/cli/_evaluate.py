@@ -13,7 +13,7 @@ from mallow.cli._samples import embed_once, expand_glob, name_systems, read_argu
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
-    from mallow.cli._results import PermutationTest, ScoreParts
+    from mallow.cli._results import ScoreParts
     from mallow.evaluate import (
         Check,
         Comparison,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Score,
         Track,
     )
+    from mallow.evidence import PermutationTest
     from mallow.samples import Samples
 
 
@@ -65,6 +66,8 @@ class Questions:
         more = [] if self.train is None else [run.read(self.train)]
         options = run.settings(sides[0].kind)
         options.pop("engine", None)
+        if "align" in options:
+            raise click.UsageError("--align is for a score without --train, --match-column, --by and --passport.")
         x, y, *more, options["embedder"] = embed_once(options.pop("embedder", None), *sides, *more)
         parts: dict[str, Any] = {}
         if self.match_column is not None:
@@ -123,7 +126,7 @@ _question_options = bundle(
 )
 @click.argument("reference")
 @click.argument("model")
-@run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng", "sample", "engine")
+@run_options("embedder", "read", "paired", "prompts", "align", "measure", "repeats", "rng", "sample", "engine")
 @out_option("Save the whole score, with its curves, as .json.")
 @_question_options
 def score_command(reference: str, model: str, run: Run, questions: Questions) -> Score | ScoreParts:
@@ -147,11 +150,11 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
     "compare",
     "Rank systems, and show which differences are real.",
     example="mallow compare human.jsonl small=small.jsonl large=large.jsonl",
-    plot='the scores, or all curves if the name contains "frontier"',
+    plot='the scores, or the curves or ranks if the name contains "frontier" or "rank"',
 )
 @click.argument("reference")
 @systems_argument
-@run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng", "sample", "engine")
+@run_options("embedder", "read", "paired", "prompts", "align", "measure", "repeats", "rng", "sample", "engine")
 @option("--baseline", metavar="NAME", help="Compare the other systems only with this one.")
 @out_option("Save the whole comparison as .json. `mallow report` turns it into a page.")
 def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Comparison:
@@ -218,9 +221,8 @@ def permutation_test_command(
     both sides have several samples of at least five prompts, a second test exchanges samples within prompts. `mallow
     score` uses this test for its p-value. It does not depend on the measure.
     """
-    from mallow.cli._results import PermutationTest
     from mallow.embed import embed_all
-    from mallow.evidence import run_permutations
+    from mallow.evidence import PermutationTest, run_permutations
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     settings = run.settings(x.kind)

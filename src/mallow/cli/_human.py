@@ -208,7 +208,7 @@ def annotate_command(
             save_text(target, annotate.votes_text(annotate.export_votes(store)))
             return
         if not address.is_local and not address.is_secure:
-            print_message("mallow: warning: anyone in the network can read along: put a proxy with https before it.")
+            print_message("mallow: warning: the network can read the traffic. Put a proxy with https in front of it.")
 
         def show_links(base: str, _port: int, _stop: Any) -> None:
             links = annotate.make_links(store, base, names, days=days)

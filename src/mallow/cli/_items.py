@@ -59,6 +59,7 @@ def items_command(
 )
 @click.argument("real")
 @click.argument("model")
+@option("--fid", "-f", is_flag=True, expose_value=False, help="Print FID, as this command always does.")
 @option("--kid", "-k", is_flag=True, help="Also print KID, the kernel distance: mean and deviation of 100 subsets.")
 @option("--kid-subset-size", "size", least=2, default=1000, help="Images of each folder in a subset of KID.")
 @option(

@@ -343,6 +343,12 @@ _RUN_OPTIONS: dict[str, Decorator] = {
         default="joint",
         help="If both sides have the same prompts: judge texts with their prompts (joint) or without (ignore).",
     ),
+    "align": option(
+        "--align",
+        metavar="NAMES",
+        help="Remove differences unrelated to the model from both sides first: quotes, space, case, length (of texts) "
+        "or format (of images), separated by commas.",
+    ),
     "measure": _measure_options(find_measure, lambda usual: usual),
     "measure of baseline": _measure_options(find_measure_if_named, lambda usual: "see above"),
     "repeats": repeats_option,
@@ -387,13 +393,14 @@ class Run:
     engine: Engine | None = None
     paired: bool | None = None
     prompts: str | None = None
+    align: str | None = None
 
     def settings(self, kind: str) -> dict[str, Any]:
         """The arguments of functions such as `mallow.score`, for samples of this kind."""
         values = {
             "measure": set_sample(self.measure, self.sample) if self.measure and self.sample else self.measure,
             "embedder": None if self.embedder is None else self.embedder(kind),
-            **{name: getattr(self, name) for name in ("repeats", "rng", "engine", "prompts")},
+            **{name: getattr(self, name) for name in ("repeats", "rng", "engine", "prompts", "align")},
             "paired": self.paired or None,
         }
         return {name: value for name, value in values.items() if value is not None}

@@ -45,7 +45,7 @@ _WAYS_OUT = {
 _DEFECT = "Run the command again with --debug to see where, and report it if mallow is to blame."
 _CODE = re.compile(r"`(([\w.]+)(?:=([^`]*))?)`")  # an argument in a message, and the value that is proposed for it
 _ONLY_IN_PYTHON = " To pass texts themselves, put them into a list."
-FORMATS = ("text", "json", "markdown", "latex")
+FORMATS = ("text", "json", "markdown", "latex", "siunitx")
 _QUIET = "mallow.quiet"  # the key in click's context
 
 

@@ -12,11 +12,10 @@ from xml.etree import ElementTree
 
 from mallow._files import refuse_special
 from mallow._visible import one_line, visible
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, each_once
 from mallow.evaluate import GroupScores, MatchedScore, Score
-from mallow.evidence import IdentityTest
 from mallow.explain import Memorisation
-from mallow.results import Result, TableData, escape_markdown, merge_caveats, p_text
+from mallow.results import Result, TableData, escape_markdown, merge_caveats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,67 +25,6 @@ if TYPE_CHECKING:
 _VARIABLE = "GITHUB_STEP_SUMMARY"
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
 _TITLES = {"passed": "✅ passed", "regression": "❌ regression", "cannot tell": "⚠️ cannot tell"}
-
-
-@dataclass(frozen=True)
-class PermutationTest(Result):
-    """The result of the test of identity for two samples of these sizes."""
-
-    KIND: ClassVar[str] = "permutation test"
-
-    p_value: float
-    permutations: int
-    exact: bool
-    tail: bool
-    statistics: dict[str, float]
-    n: tuple[int, int]
-
-    @classmethod
-    def from_test(cls, test: IdentityTest, n: tuple[int, int]) -> PermutationTest:
-        """The result of a test."""
-        return cls(test.p_value, test.permutations, test.exact, test.tail, test.statistics, n)
-
-    def __str__(self) -> str:
-        if self.permutations == 0:
-            return (
-                "No answer: the samples of a side come in fewer than five groups, and the other side has none of their "
-                "size. Give both sides the same prompts, or more prompts."
-            )
-        lines = [
-            f"{self._p_text()}: the probability of a gap at least this large if {self.n[0]:,} reference and "
-            f"{self.n[1]:,} model samples came from one distribution, by {self.permutations:,} permutations in which "
-            "samples with the same id or prompt stay together."
-        ]
-        if any(name.startswith("within units") for name in self.statistics):
-            lines.append(
-                "A second test exchanged samples of the same id or prompt, as independent samples. The p-value is "
-                "twice the smaller of the two."
-            )
-        if not self.exact:
-            lines.append(
-                "The groups of samples of both sides differ in size, so that only a part of each large group was used. "
-                "Give both sides the same prompts to use all."
-            )
-        return "\n".join(lines)
-
-    def _p_text(self) -> str:
-        """The p-value, an upper bound if no permutation reached the gap."""
-        text = p_text(self.p_value)
-        return text.replace("=", "<") if self.tail else text
-
-    def _table(self) -> TableData:
-        rows = {
-            "p-value": self._p_text().removeprefix("p = ").removeprefix("p "),
-            "permutations": str(self.permutations),
-            "exact": "yes" if self.exact else "no",
-            "samples": f"{self.n[0]} and {self.n[1]}",
-        }
-        rows |= {f"p-value of {name} by itself": f"{value:.2g}" for name, value in self.statistics.items()}
-        return TableData(["", "value"], list(rows.items()))
-
-    def _records(self) -> list[dict[str, Any]]:
-        whole = {"statistic": "all together", "p_value": self.p_value}
-        return [whole, *({"statistic": name, "p_value": value} for name, value in self.statistics.items())]
 
 
 @dataclass(frozen=True)
@@ -134,18 +72,17 @@ class ScoreParts(Result):
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """The caveats of all parts."""
-        every = (caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
-        return tuple({str(caveat): caveat for caveat in every}.values())
+        return each_once(caveat for part in self.parts for caveat in getattr(part, "caveats", ()))
 
-    def format(self, form: str = "text", *, width: int | None = None) -> str:
+    def format(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
         """All parts, one after the other; in JSON, one object."""
         if form != "text":
-            return super().format(form)
+            return super().format(form, digits=digits)
         return "\n\n".join(part.format(form, width=width) for part in self.parts)
 
-    def table(self, form: str = "text", *, width: int | None = None) -> str:
+    def table(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
         """The tables of all parts."""
-        return "\n\n".join(part.table(form, width=width) for part in self.parts)
+        return "\n\n".join(part.table(form, width=width, digits=digits) for part in self.parts)
 
     def brief(self) -> dict[str, Any]:
         """The main numbers of the score, and of the other parts by their names."""

@@ -18,6 +18,7 @@ from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
 from mallow.cli._printing import show
 from mallow.cli._terminal import print_message
+from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
@@ -95,7 +96,7 @@ def read_arguments(read: SampleReader, **paths: str) -> list[Samples]:
     if [_file_of(path) for path in paths.values()].count("-") > 1:
         *names, last = paths
         raise click.UsageError(f"Only one of {', '.join(names)} and {last} can be standard input.")
-    return [read(path) for path in paths.values()]
+    return [_read_argument(read, path, name) for name, path in paths.items()]
 
 
 def embed_once(embedder: AnyEmbedder | None, *sets: Samples) -> tuple[Any, ...]:
@@ -116,7 +117,17 @@ def read_systems(read: SampleReader, reference: str, systems: Sequence[str]) -> 
     for name, path in paths.items():
         if os.path.exists(path) and os.path.exists(reference) and os.path.samefile(path, reference):
             show("warning", f"{name} is the reference itself, so it scores 1 whatever it contains.")
-    return read(reference), {name: read(path) for name, path in paths.items()}
+    others = {name: (path, path if path in systems else f"{name}={path}") for name, path in paths.items()}
+    x = _read_argument(read, reference, "REFERENCE")
+    return x, {name: _read_argument(read, *argument) for name, argument in others.items()}
+
+
+def _read_argument(read: SampleReader, path: str, argument: str) -> Samples:
+    """The samples at a path. An error about its field shows where the field can be written."""
+    try:
+        return read(path)
+    except InputError as error:
+        raise InputError(str(error).replace("FILE:FIELD", f"{argument}:FIELD")) from error
 
 
 def expand_glob(path: str) -> list[str]:

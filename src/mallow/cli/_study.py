@@ -37,7 +37,7 @@ def _make_pairs(scheme: str, per_pair: int | None, budget: int | None, scores: t
         return DOptimal(budget, _read_scores(scores))
     if budget is not None or scores:
         raise click.UsageError("--budget and --score are for --pairs optimal.")
-    count = 90 if per_pair is None else per_pair
+    count = 45 if per_pair is None else per_pair
     return AllPairs(count) if scheme == "all" else Star(count)
 
 
@@ -55,9 +55,13 @@ def _read_scores(scores: tuple[str, ...]) -> dict[str, float]:
     return values
 
 
-def _make_window(length: str, tokenizer: str) -> TextWindow:
+def _make_window(length: str | None, tokenizer: str) -> TextWindow | None:
     from mallow.human import TextWindow
 
+    if length is None:
+        if tokenizer != "words":
+            raise click.UsageError("--tokenizer needs --length, in its tokens: --length 200-256.")
+        return None
     least, dash, most = length.partition("-")
     if not (dash and least.isdigit() and most.isdigit()):
         raise click.UsageError(f"--length is written LEAST-MOST, such as 200-256; got {length!r}.")
@@ -95,7 +99,7 @@ _pair_options = bundle(
         "--per-pair",
         least=1,
         metavar="N",
-        help="Comparisons of each pair.  [default: 90]",
+        help="Comparisons of each pair of systems, each with --votes.  [default: 45]",
         python={"pairs=AllPairs(…)": "--per-pair N"},
     ),
     option("--budget", least=1, metavar="N", help="Comparisons in all, for --pairs optimal."),
@@ -112,9 +116,9 @@ _window_options = bundle(
     _make_window,
     option(
         "--length",
-        default="200-256",
         metavar="LEAST-MOST",
-        help="Length in tokens. Shorter texts are left out, and longer texts are cut.",
+        help="Length in tokens. Shorter texts are left out, and longer texts are cut.  [default: as long as the texts "
+        "allow, up to 200-256]",
         python={"window=TextWindow(…)": "--length LEAST-MOST"},
     ),
     option(
@@ -160,8 +164,17 @@ _check_options = bundle(
 def study_group() -> None:
     """Design a study in which people compare systems with the reference and with each other.
 
-    `mallow study REFERENCE NAME=PATH...` is short for `mallow study design REFERENCE NAME=PATH...`. It writes a study
-    for `mallow annotate`. `mallow study plan` estimates how many votes are needed. Each has its own --help.
+    \b
+    mallow study plan human=50 small=-30         how many votes, hours and money it takes
+    mallow study human.jsonl small=small.jsonl   write study.json (`study design`)
+    mallow annotate study.json                   show it to annotators in the browser
+    mallow rank votes.jsonl                      rank the systems, with intervals
+    mallow correlate result.json ranking.json    compare metrics with people
+
+    A study can compare texts or pictures, all pairs of systems or only the most useful ones (--pairs), with two votes
+    per pair (--votes), your own questions (--form), gold pairs and repeated pairs that check annotators. Texts are cut
+    to a common length that fits them (--length), and prompts that are headings, menus or too short are left out, with
+    their number and the reason. `mallow study design --help` lists all options.
     """
 
 
@@ -183,7 +196,7 @@ def study_group() -> None:
     metavar="FILE",
     help="Your own gold pairs (.jsonl: prompt, left, right, expected -2 or 2).",
 )
-@option("--votes", least=1, default=1, help="How many annotators judge each pair.")
+@option("--votes", least=1, default=2, help="How many annotators judge each pair. Two or more show how far they agree.")
 @option("--per-annotator", least=1, metavar="N", help="The maximum number of pairs per annotator.  [default: no limit]")
 @option("--form", "form_file", metavar="FILE", help="Your own title, instructions, examples and questions (.json).")
 @option("--reference-name", default="human", help="The name of the reference among the systems.")
@@ -194,7 +207,7 @@ def design_command(
     systems: tuple[str, ...],
     out: str,
     pairs: PairScheme,
-    window: TextWindow,
+    window: TextWindow | None,
     prompts: PromptFilter | None,
     checks: QualityChecks,
     gold_file: str | None,
@@ -208,7 +221,8 @@ def design_command(
     """Write a study in which people compare systems with REFERENCE and with each other.
 
     Samples belong to one prompt if they have the same `id` (without ids, the same `prompt`). The defaults follow the
-    study in the MAUVE paper, with gold pairs and repeated pairs added. --gold-every 0 --repeat-every 0 leaves them out.
+    study in the MAUVE paper, with 90 votes for each pair of systems, but on 45 prompts with two votes each, so that
+    agreement can be seen. Gold pairs and repeated pairs are added; --gold-every 0 --repeat-every 0 leaves them out.
     """
     from mallow.human import StudyDesign, design_study, read_form, read_gold, write_study
 

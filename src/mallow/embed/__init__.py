@@ -19,7 +19,6 @@ from mallow.embed._embed import (
     embed_all,
     embed_samples,
     embedder_name,
-    features_alone,
     read_all,
     resolve_embedder,
     shares_prompts,
@@ -28,8 +27,9 @@ from mallow.embed._embed import (
 from mallow.embed._image_networks import OnnxImages, TorchScript, VisionModel, inception
 from mallow.embed._language_model import LanguageModel
 from mallow.embed._mel import MelStatistics
+from mallow.embed._minilm import minilm
 from mallow.embed._names import FAST, find_embedder, import_object, is_import
-from mallow.embed._onnx_text import OnnxText, minilm
+from mallow.embed._onnx_text import OnnxText
 from mallow.embed._preprocess import FidPreprocess, Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
 from mallow.embed._sentence_model import SentenceModel

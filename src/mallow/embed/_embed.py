@@ -165,7 +165,7 @@ def check_prompts(prompts: str) -> None:
         raise InputError(f'`prompts` must be "joint" or "ignore"; got {prompts!r}.')
 
 
-def features_alone() -> Caveat:
+def _features_alone() -> Caveat:
     """The caveat that evidence about texts rests on their features only."""
     return Caveat(
         "features alone",
@@ -180,7 +180,7 @@ def _doubt_shards(samples: Samples) -> Samples:
     source = (read_provenance(name) or {}).get("source") if name.lower().endswith(".npz") else None
     if source is None or shard_suffix(str(source)) in ("", ".tar"):  # a folder or an archive of images
         return samples
-    return Samples.trusted(**vars(samples) | {"caveats": (*samples.caveats, features_alone())})
+    return Samples.trusted(**vars(samples) | {"caveats": (*samples.caveats, _features_alone())})
 
 
 def spaces_of_texts(samples: Samples, embedder: AnyEmbedder | None, *, prompts: bool) -> dict[str, Points]:

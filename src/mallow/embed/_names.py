@@ -28,7 +28,7 @@ _NEEDED = {
 
 # Name → kind of sample, and the function or class. The modules are imported only when they are needed.
 _NAMES = {
-    "minilm": ("text", "mallow.embed._onnx_text:minilm"),
+    "minilm": ("text", "mallow.embed._minilm:minilm"),
     "glove": ("text", "mallow.embed._word_vectors:glove"),
     "style": ("text", "mallow.embed._style:Style"),
     "ngram": ("text", "mallow.embed._string_kernels:NGramKernel"),

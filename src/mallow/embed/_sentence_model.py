@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import whole
-from mallow._optional import optional
-from mallow.embed._onnx_text import leading_part
+from mallow._optional import optional, require_all
+from mallow.embed._onnx_text import encode_leading_part
 from mallow.embed._protocol import Points, Rows, StreamsFeatures, checked_texts
 from mallow.errors import InputError
 from mallow.models import Source, kept_model, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
@@ -88,7 +88,11 @@ class SentenceModel(StreamsFeatures):
 
     @cached_property
     def _source(self) -> Source:
-        return Source(self.model, self.revision, device=self.device, extra="sentence")
+        source = Source(self.model, self.revision, device=self.device, extra="sentence")
+        if not source.is_local:  # before anything is said about the hub
+            packages = {"sentence_transformers": "sentence-transformers"}
+            require_all(packages, purpose=f"the embedder {self.model!r}", extra="sentence")
+        return source
 
     def _refuse_other_kinds(self) -> None:
         if self._source.config_file is None:
@@ -128,4 +132,4 @@ def _leading_parts(model: Any, texts: list[str]) -> list[str]:
     tokenizer = optional("tokenizers", extra="sentence").Tokenizer.from_str(inner.to_str())
     tokenizer.no_padding()
     tokenizer.enable_truncation(max(length, tokenizer.num_special_tokens_to_add(False) + 1))
-    return [leading_part(tokenizer, text, length) for text in texts]
+    return [encode_leading_part(tokenizer, text, length)[0] for text in texts]

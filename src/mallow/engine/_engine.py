@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from mallow._optional import require_all
 from mallow.engine._ray import Ray
 from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
@@ -86,18 +87,17 @@ def resolve_engine(engine: AnyEngine) -> Engine:
     --------
     >>> resolve_engine(None)
     Threads(threads=None, checkpoint=None)
-    >>> resolve_engine("ray://head:10001").address
-    'ray://head:10001'
+    >>> resolve_engine("threads") == resolve_engine(None)
+    True
     """
     if engine is None:
         return Threads()
     if isinstance(engine, str):
         if engine == "threads":
             return Threads()
-        if engine == "ray":
-            return Ray()
-        if engine.startswith("ray://"):
-            return Ray(address=engine)
+        if engine == "ray" or engine.startswith("ray://"):
+            require_all({"ray": "ray"}, purpose=f"the engine {engine!r}", extra="ray")
+            return Ray(address=None if engine == "ray" else engine)
         raise InputError(
             f"`engine` must be None, 'ray', the address of a cluster ('ray://host:10001') or an engine; got {engine!r}."
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -116,10 +118,8 @@ class _OneThread:
         with self._lock:
             if self._callers == 0:
                 import scipy.linalg  # noqa: F401 - it loads a BLAS of its own, which must be loaded to be limited
-                from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-                libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-                self._before = [(library, library.num_threads) for library in libraries]
+                self._before = [(library, library.num_threads) for library in _blas_libraries(len(sys.modules))]
                 for library, _ in self._before:
                     _set_threads(library, 1)
             self._callers += 1
@@ -130,6 +130,17 @@ class _OneThread:
             if self._callers == 0:
                 for library, threads in self._before:
                     _set_threads(library, threads)
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries(_modules: int) -> list[Any]:
+    """The BLAS libraries of the process. More modules may bring more of them, so the search is then made again.
+
+    It takes 3 ms with the packages of a score loaded, and a score of a few hundred samples would make it four times.
+    """
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def _set_threads(library: Any, threads: int) -> None:

@@ -4,12 +4,12 @@
 
 `estimator.scale` is the paper's constant c for it. Repeats share everything that needs no randomness:
 ``estimator.prepare(x, y)`` once, then ``estimator.masses(prepared, rng)`` for each. Only the call itself checks its
-arguments and raises warnings; `masses` returns doubts as values, in `Masses.caveats`.
+arguments and raises warnings. `masses` returns caveats as values, in `Masses.caveats`.
 
-    features  _features · _row_order          accepted arrays, in an order that depends on their values alone
+    features  _features · _row_order          accepted arrays, in an order that depends only on their values
     reduce    _reduce · _pca · _spectrum      joint principal components
     bins      _quantize · _kmeans · _nearest · _device · _quantisers
-    shards    _survey · _stream               the same bins, of rows that are never all in memory
+    shards    _survey · _stream               the same bins, for rows that are never all in memory
     ratios    _neighbors · _kernel_density · _classifier · _gaussian · _direct
 """
 

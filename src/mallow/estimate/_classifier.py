@@ -1,6 +1,6 @@
 """Likelihood ratios from a classifier that tells the samples apart (paper: sec:mauve:classifier).
 
-With logistic regression whose penalty is chosen on held-out points, and the calibration of scores to log-ratios.
+The classifier is a logistic regression whose penalty is chosen on held-out points. Scores are calibrated to log-ratios.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _MOST_STEPS = 1000  # chosen: far more than a converging fit needs (100 is sciki
 
 Outcome = TypeVar("Outcome")
 _ROUNDS = 100  # chosen: far more than Newton's method takes
-_CONVERGED = 1e-14  # chosen: what another step would lower the loss by, which is of order 1
+_CONVERGED = 1e-14  # chosen: decrease of the loss, which is of order 1, by one more step
 _HALVINGS = 40  # chosen: far more than it takes
 _ENOUGH = 1e-4  # share of the expected descent that a step must reach (Armijo)
 _SEPARATED = 0.99  # chosen: held-out accuracy above which the size of a ratio means little
-_CONSTANT = 1e-12  # chosen: standard deviation of a feature, in units of its largest value, up to which it is rounding
+_CONSTANT = 1e-12  # chosen: standard deviation of a feature, in units of its largest value, below which it is rounding
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,16 @@ class Classifier:
     """Estimate masses from the odds of a logistic regression between the samples (paper: sec:mauve:classifier).
 
     A classifier trained on n points of P and m of Q, with probability η of P, gives the likelihood ratio
-    r = m η/(n (1 − η)) at points that it was not trained on. The log-odds are those of the linear model itself and
-    never pass through probabilities, which saturate. Each feature is scaled to standard deviation 1 first.
+    r = m η/(n (1 − η)) at points that it was not trained on. The log-odds come directly from the linear model, not from
+    probabilities, which saturate. Each feature is scaled to standard deviation 1 first.
 
-    A linear model sees where the samples lie, not how wide they are: of web text with GloVe features, beam search is
+    A linear model detects where the samples lie, not how wide they are. On web text with GloVe features, beam search is
     narrower than human text around the same mean, and scores 0.96. Therefore the squares of the leading principal
-    components are features too, and it scores 0.47; `squares=0` is the classifier of the paper.
+    components are features too, and beam search scores 0.47. `squares=0` gives the classifier of the paper.
 
     The weight of the L2 penalty is the one on the path with the smallest loss on held-out points, the same points that
     are then evaluated: one number, chosen on thousands of points. The paper uses weights of 1/n to 10⁻³/n. They are the
-    end of the default path: with many features they overfit (two Gaussians in 1,024 dimensions, 5,000 samples, true
+    end of the default path, and overfit with many features (two Gaussians in 1,024 dimensions, 5,000 samples, true
     frontier integral 0.47: 68 at weight 1/n and 126 at 10⁻³/n; 0.47 at the weight chosen here, 100/n).
 
     For the same `rng`, the result is exactly symmetric in the samples and does not depend on the order of their rows.
@@ -65,7 +65,7 @@ class Classifier:
     Parameters
     ----------
     train_fraction : float
-        The share of each sample to train on; ratios are evaluated on the rest. Not used with `folds`.
+        The share of each sample to train on; ratios are evaluated on the rest. Ignored with `folds`.
     folds : int or None
         None: one split into training and evaluation, as in the paper. An integer of at least 2: cross-fitting, where
         every point gets a ratio from a classifier trained on the other folds. Less noise, more time.
@@ -73,14 +73,14 @@ class Classifier:
         The weights of ½‖w‖² to choose from, in units of 1/(training samples), tried from strong to weak until the
         held-out loss rises.
     reduce : Reduce or None
-        Reduction first. None, as in the paper: a linear model on the embeddings as they are.
+        Reduction first. None, as in the paper: a linear model on the unchanged embeddings.
     squares : int
-        The number of principal components whose squares are features as well. 0, as published: none.
+        The number of principal components whose squares are features as well; 0 as published.
     pooled : bool
         True: both costs are averaged over all points, each with masses proportional to (r, 1)/(n r + m). These are two
         distributions, so that every cost and summary stays in its range. False, as published: a cost of P is averaged
-        over the points of Q alone, where a few large ratios carry the sum out of its range (a frontier integral of 60,
-        where 1 is the most), and what the model misses entirely is not seen.
+        only over the points of Q. A few large ratios then push the sum out of its range (a frontier integral of 60,
+        although the maximum is 1), and regions that the model misses entirely do not count.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Classifier:
             x, y = self.reduce.fit(x, y).split(len(x))
         width = x.shape[1]
         if self.squares:
-            # Rows with their principal components: those follow from the row, so that the canonical order is the same.
+            # Rows with their principal components: these follow from the row, so the canonical order is the same.
             components = Reduce(dimension=self.squares, normalise=False).fit(x, y).split(len(x))
             x, y = (np.concatenate(parts, axis=1) for parts in zip((x, y), components, strict=True))
         samples = orient(x, y)
@@ -159,7 +159,7 @@ class Classifier:
         return replace(masses, caveats=_separable(accuracy) + range_caveats(masses, "Use pooled=True."))
 
     def _parts(self, size: int, rng: np.random.Generator) -> list[Indices]:
-        """The points of one sample to evaluate, for each classifier to train."""
+        """The points of one sample to evaluate, for each classifier."""
         order = rng.permutation(size)
         if self.folds is not None:
             return [np.sort(part) for part in np.array_split(order, self.folds)]
@@ -258,14 +258,14 @@ def logistic_regression(*, tolerance: float, balanced: bool = False) -> Logistic
 def choose_penalty(
     held_out: Callable[[float], tuple[float, Outcome]], penalties: Iterable[float] = PENALTIES
 ) -> tuple[float, Outcome]:
-    """The penalty with the least held-out loss, with what was computed for it.
+    """The penalty with the smallest held-out loss, with its fit.
 
-    Penalties are tried from strong to weak, until two in a row have not lowered the loss.
+    Penalties are tried from strong to weak until two in a row do not lower the loss.
 
     Parameters
     ----------
     held_out : callable
-        Fits with a penalty and returns the loss on held-out points, with anything worth keeping from that fit.
+        Fits with a penalty and returns the loss on held-out points and anything else to keep from that fit.
     penalties : iterable of float
         At least one; see `PENALTIES`.
 
@@ -307,9 +307,9 @@ def calibrate_scores(scores: Array, is_reference: NDArray[np.bool_], weight: Arr
         Large for samples of the reference.
     is_reference : bool array (rows,)
     weight : array (rows,)
-        Of each row; sums to 1, half of it on each side.
+        Weight of each row. They sum to 1, half of it on each side.
     ridge : float
-        Above 0: without it, scores that separate the sides would have weights without bound.
+        Above 0, because scores that separate the sides would have unbounded weights otherwise.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def _logistic(margin: Array, weight: Array) -> tuple[float, Array]:
 
 
 def _best_of_model(curvature: Array, slope: Array, weights: Array) -> Array:
-    """Where the quadratic model around `weights` is smallest among weights that are not negative."""
+    """The minimum of the quadratic model around `weights` among nonnegative weights."""
     root = np.linalg.cholesky(curvature)
     best: Array = nnls(root.T, solve_triangular(root, curvature @ weights - slope, lower=True, check_finite=False))[0]
     return best

@@ -1,8 +1,8 @@
 """The two hot kernels on other devices, through the array API: the nearest centre of each row, and sums of rows by bin.
 
-Rows and centres are integers, so that a device which multiplies them exactly finds the same labels as this processor
-does. `open_device` tries that first, with products at the limits: TF32 and bfloat16, which drop bits, are noticed and
-not used.
+Rows and centres are integers, so a device that multiplies them exactly finds the same labels as this processor.
+`open_device` first tests this with products at the limits. TF32 and bfloat16, which drop bits, are detected and not
+used.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ BLOCK = 16384  # chosen: rows of one product; with 1,000 centres it has 64 MB in
 
 _PACKAGES = {"torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy", "array_api_strict": "array_api_strict"}
 """Package → its namespace with the names of the array API."""
-_OF_TORCH = ("cuda", "mps", "xpu")  # devices that are torch's where no package is named
+_OF_TORCH = ("cuda", "mps", "xpu")  # devices of torch when no package is named
 _INSTALL = {"cupy": "pip install cupy-cuda12x", "array_api_strict": "pip install array-api-strict"}
 
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """Where arrays are, and in which precisions it multiplies integers exactly.
+    """A device that holds arrays, and the precisions in which it multiplies integers exactly.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Device:
     namespace : module
         With the names of the array API.
     within : object
-        The device as the namespace names it; None is its default.
+        The name of the device in the namespace; None is its default.
     exact : frozenset of str
-        Of "float32" and "float64".
+        A subset of "float32" and "float64".
     """
 
     name: str
@@ -51,7 +51,7 @@ class Device:
     exact: frozenset[str]
 
     def precision(self, dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-        """The cheapest precision in which products of rows of this dtype are exact here; None: they are not."""
+        """The cheapest precision in which products of rows of this dtype are exact here; None if there is none."""
         enough = ["float32", "float64"] if dtype == np.float32 else ["float64"]
         return next((np.dtype(name) for name in enough if name in self.exact), None)
 
@@ -60,12 +60,12 @@ class Device:
         return self.namespace.asarray(array, device=self.within)
 
     def fetch(self, array: Any) -> Array:
-        """An array of the device, as one of numpy."""
+        """An array of the device as a numpy array."""
         moved = array.cpu() if hasattr(array, "cpu") else array.get() if hasattr(array, "get") else array
         return moved if isinstance(moved, np.ndarray) else np.array(np.from_dlpack(moved))
 
     def nearest(self, rows: Any, columns: Any, offset: Any) -> tuple[Labels, Array]:
-        """For each row x the column c with the largest <x, c> + offset, the first of equals, and that number."""
+        """For each row x, the first column c with the largest <x, c> + offset, and this largest value."""
         labels, scores = [], []
         size = rows.shape[0]
         for low in range(0, size, BLOCK):
@@ -84,7 +84,7 @@ class Device:
 
 
 def check_device_name(name: object) -> None:
-    """Raise an InputError if this cannot be the name of a device; whether it is there, `open_device` finds out."""
+    """Raise an InputError if this cannot be the name of a device; `open_device` checks that the device exists."""
     if name is None or (isinstance(name, str) and _split(name)[0] in (*_PACKAGES, "")):
         return
     known = ["cpu", *_OF_TORCH, *(f"{package}:DEVICE" for package in _PACKAGES)]
@@ -97,7 +97,7 @@ def check_device_name(name: object) -> None:
 
 
 def open_device(name: str | None) -> Device | None:
-    """The device of this name; None for this processor, with numpy.
+    """The device of this name; None means this processor, with numpy.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def open_device(name: str | None) -> Device | None:
     try:
         device = Device(str(name), namespace, _device_within(namespace, package, within), frozenset())
         device.fetch(device.send(np.zeros(1, np.float32)))
-    except Exception as error:  # each package has errors of its own
+    except Exception as error:  # each package has its own errors
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise InputError(
             f"`device` must be one that {package} can use here; got {name!r}: {reason}. Leave it out to use "
@@ -136,7 +136,7 @@ def open_device(name: str | None) -> Device | None:
 
 
 def _device_within(namespace: Any, package: str, within: str) -> Any:
-    """The device as the package names it; None is its default."""
+    """The name of the device in its package; None is its default."""
     if not within:
         return None
     if package == "torch":
@@ -145,7 +145,7 @@ def _device_within(namespace: Any, package: str, within: str) -> Any:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The package and the device in it. No package for this processor."""
+    """The package and the device in it. There is no package for this processor."""
     if name in ("", "cpu"):
         return "", ""
     if name.partition(":")[0] in _OF_TORCH:
@@ -172,7 +172,7 @@ def _is_exact(device: Device, dtype: str) -> bool:
         labels, scores = device.nearest(sent, columns, offset)
         every = np.arange(len(rows))
         sums = device.sums(sent, every, every % 7, np.ones(len(rows)), 7) if dtype == "float64" else None
-    except Exception:  # a precision that the device does not have: each package has an error of its own
+    except Exception:  # a precision that the device does not have: each package has its own error
         return False
     right = (
         scores.dtype == dtype

@@ -1,15 +1,15 @@
 """The frontier from the probabilities of whole texts, without features (paper: sec:direct-est).
 
 Known failure, and the reason not to rank models by this: *the paper finds a rank correlation of 0.43 with MAUVE and
-0.37 with people.* P is not known, so the probabilities of a large language model, the surrogate, stand for it.
+0.37 with people.* P is not known, so the probabilities of a large language model, the surrogate, are used instead.
 
 - The surrogate is the judge. Models similar to it win, and the surrogate itself, sampled without truncation, is
   perfect: its ratio is 1 at every text.
 - The log-probability of a text is a sum over its tokens. If two models differ by δ per token, their ratio is e^(δt)
-  after t tokens: beyond a few dozen tokens any two models are disjoint, however similar, and all scores are at their
-  minimum.
-- A decoder that truncates (top-K, nucleus) gives human text probability 0 as soon as one of its tokens is cut off, so
-  that it is rated below ancestral sampling, against the human judgement in the paper.
+  after t tokens: beyond a few dozen tokens any two models are disjoint, however similar they are, and all scores are at
+  their minimum.
+- A decoder that truncates (top-K, nucleus) gives human text probability 0 as soon as one of its tokens is cut off. It
+is therefore rated below ancestral sampling, contrary to the human judgement in the paper.
 - Human text that is likelier under the model than under the surrogate makes KL(P‖R_λ) negative, which is impossible for
   a divergence.
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # the other estimators work without models that generate
     from mallow.generate import NextToken, Rule, Text
 
 
-_STANDARD_ERRORS = 3.0  # chosen: a divergence estimated as so many standard errors below 0 is not negative by chance
-_ROUNDING = 1e-9  # chosen: estimates that are negative by less are rounding
+_STANDARD_ERRORS = 3.0  # chosen: a divergence this many standard errors below 0 is not negative by chance
+_ROUNDING = 1e-9  # chosen: estimates less negative than this are rounding
 
 
 class LogLikelihoods(NamedTuple):
@@ -61,16 +61,16 @@ def log_likelihoods(
     Parameters
     ----------
     surrogate : NextToken
-        Stands for the human distribution P: a large model, without decoding rules (paper: GPT-2 xl).
+        Replaces the human distribution P: a large model, without decoding rules (paper: GPT-2 xl).
     model : NextToken
         The model Q that wrote `generated`.
     reference : sequence of str or of token ids
-        The human texts. Token ids must mean the same to both models. Texts that were cut at some length are scored as
-        they are; where a text has ended, pass ids that include the end token.
+        The human texts. Token ids must mean the same to both models. Truncated texts are scored as they are. For
+        complete texts, pass ids that include the end token.
     generated : sequence of str or of token ids
         The generated texts, likewise.
     rules : sequence of Rule
-        The decoder of `generated`, such as ``(Nucleus(0.95),)``; what it cannot generate has log-probability −∞.
+        The decoder of `generated`, such as ``(Nucleus(0.95),)``. Texts that it cannot generate have log-probability −∞.
     batch : int
         As in `mallow.generate.token_log_probs`.
 
@@ -106,8 +106,8 @@ def direct_frontier(
         KL(Q‖R_λ) ≈ mean over x ~ Q of  log Q(x) − log(λP′(x) + (1−λ)Q(x)).
 
     The paper does not say what to do with estimates below 0. The first is negative for small λ when human text is
-    likelier under Q than under the surrogate P′. Here they are set to 0, with an `EstimateWarning` where this cannot be
-    chance. Each estimate is convex in λ, so that the curve is then monotone. It has a kink, and its area is accurate to
+    likelier under Q than under the surrogate P′. Here they are set to 0, with an `EstimateWarning` if this cannot be
+    chance. Each estimate is convex in λ, so the curve is then monotone. It has a kink, and its area is accurate to
     about 1e-3 instead of 1e-8. Models should not be ranked by it: the surrogate is the judge, and any two models are
     disjoint on long texts (rank correlation with people in the paper: 0.37).
 
@@ -166,8 +166,8 @@ def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *
         As in `direct_frontier`.
     pooled : bool
         As in `Masses.from_log_ratio`. False: the cost of P is averaged over the generated texts (paper:
-        eq:knn:fdiv-from-LR). What the model misses altogether is then not seen, and where human text is likelier under
-        Q than under the surrogate, the cost of Q may be infinite. There is a caveat where a few texts dominate.
+        eq:knn:fdiv-from-LR). Regions that the model misses altogether then do not count, and if human text is likelier
+        under Q than under the surrogate, the cost of Q may be infinite. A caveat is added if a few texts dominate.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def direct(log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *
     ratios = _log_ratios(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q)
     masses = Masses.from_log_ratio(*ratios, pooled=pooled)
     if masses.p.ndim > 1:
-        return masses  # a batch: each row has doubts of its own
+        return masses  # a batch: each row has its own caveats
     masses = replace(masses, caveats=range_caveats(masses, "Use pooled=True or shorter texts."))
     warn_about(masses.caveats)
     return masses

@@ -1,4 +1,4 @@
-"""Arrays of features, one row per sample, checked once; and what an estimator that takes them is."""
+"""Arrays of features, one row per sample, checked once, and the protocol of estimators that take them."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ class Estimator(Protocol):
         """Everything that needs no randomness, done once for all repeats.
 
         x (n, d) is the reference and y (m, d) the model. Both are finite float32 or float64 arrays of the same width
-        with at least two rows each (see `checked_pair`): an implementation need not check them again, and a caller must
-        have done so.
+        with at least two rows each (see `checked_pair`): the caller must check them, and an implementation need not
+        check again.
         """
 
     def masses(self, prepared: Any, rng: int | np.random.Generator) -> Masses:
-        """The masses of one repeat; doubts about them are in their `caveats`, and no warnings are raised."""
+        """The masses of one repeat, with their `caveats`. No warnings are raised."""
 
     def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
         """Check the samples, prepare them and estimate once; caveats are raised as warnings."""
@@ -126,7 +126,7 @@ class _TwoSteps(Protocol[Prepared]):
 
 
 def estimate_masses(estimator: _TwoSteps[Prepared], x: Any, y: Any, rng: int | np.random.Generator | None) -> Masses:
-    """What calling an estimator does: check, prepare, estimate once, and warn about the caveats."""
+    """The call of an estimator: check, prepare, estimate once, and warn about the caveats."""
     masses = estimator.masses(estimator.prepare(*checked_pair(x, y)), rng)
     warn_about(masses.caveats, stacklevel=3)
     return masses

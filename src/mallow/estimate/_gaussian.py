@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +13,11 @@ from mallow.errors import InputError
 from mallow.estimate._features import Features, estimate_masses
 from mallow.estimate._reduce import Reduce
 from mallow.estimate._row_order import orient
-from mallow.theory import Array, Masses
+from mallow.theory import Array, Masses, range_caveats
 
-_FLOOR = 1e-10  # chosen: the variance of a sample that has none, in units of the variance within the samples
-_SINGULAR = 1e-12  # chosen: smallest eigenvalue, in units of the mean one, up to which a covariance is singular
-_POINT = 1e-6  # chosen: the spread of two samples that are one point each, repeated; any small one separates them
+_FLOOR = 1e-10  # chosen: the variance given to a sample without any, in units of the variance within the samples
+_SINGULAR = 1e-12  # chosen: smallest eigenvalue of a regular covariance, in units of the mean eigenvalue
+_POINT = 1e-6  # chosen: the spread of two samples that are each one repeated point; any small value separates them
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Fit:
     roots : pair of arrays (d, d)
         Lower triangular Cholesky factors of the covariances.
     flipped : bool
-        Whether the first Gaussian is that of Q, the model.
+        Whether the first Gaussian belongs to Q, the model.
     """
 
     means: tuple[Array, Array]
@@ -44,11 +44,11 @@ class Gaussian:
 
     The atoms are draws from both Gaussians, in equal numbers: at a draw with likelihood ratio r, P has mass r/(1 + r)
     and Q has 1/(1 + r), divided by their sums. This estimates the paper's integral (eq:parametric_est_fdiv) from draws
-    of (P + Q)/2. The paper draws from Q alone for D(P‖·) (eq:parametric_est_fdiv:monte-carlo), which misses the few
-    draws that carry the mass of P: N(0, I) against N(1 e₁, 4I) in 50 dimensions has an area of 0.50; 10,000 draws of Q
-    give 0.73, while draws of both give 0.5007 ± 0.0001.
+    of (P + Q)/2. The paper draws only from Q for D(P‖·) (eq:parametric_est_fdiv:monte-carlo), which is
+    ``pooled=False`` here and misses the few draws that carry the mass of P: N(0, I) against N(1 e₁, 4I) in 50
+    dimensions has an area of 0.50; 10,000 draws of Q give 0.73, while draws of both give 0.5007 ± 0.0001.
 
-    Gaussians only describe means and covariances: other differences are not seen, and the value is wrong for data that
+    Gaussians only describe means and covariances: other differences do not count, and the value is wrong for data that
     are not Gaussian (paper: the example of sec:a:parametric).
 
     For the same `rng`, the result is exactly symmetric in the samples and does not depend on the order of their rows.
@@ -59,13 +59,17 @@ class Gaussian:
         Draws from each Gaussian; half of them are mirror images of the others.
     shrinkage : float or None
         How far, in [0, 1], each covariance is moved towards the one shared by both samples (multiplied by a factor that
-        keeps the trace, in coordinates where the shared one is the identity). None: as far as the formula of Ledoit and
-        Wolf says, which goes to 0 as the samples grow, unless the covariances agree. The shared covariance itself is
-        moved by the same formula towards a multiple of the identity, so that d > n works. 0: the covariances as they
-        are, as in the paper. The distance between two fits to the *same* Gaussian then grows like d²/n (frontier
-        integral 0.57 for n = 500, d = 50; 0.03 with None).
+        keeps the trace, in coordinates where the shared one is the identity). None: by the formula of Ledoit and Wolf,
+        which goes to 0 as the samples grow, unless the covariances agree. The shared covariance itself is moved by the
+        same formula towards a multiple of the identity, so that d > n works. 0: the covariances are used unchanged, as
+        in the paper. The distance between two fits to the *same* Gaussian then grows like d²/n (frontier integral 0.57
+        for n = 500, d = 50; 0.03 with None).
     reduce : Reduce or None
         Reduction first. The paper finds that 5 or 10 axes work best and that 100 are much worse. None: no reduction.
+    pooled : bool
+        True: both costs are averaged over the draws from both Gaussians. False, as published: D(P‖·) is averaged over
+        the draws from the Gaussian of Q alone, and D(Q‖·) over those of P, so that a few draws with a large ratio can
+        carry a cost out of its range. The published form also has ``shrinkage=0``.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class Gaussian:
     samples: int = 10_000
     shrinkage: float | None = None
     reduce: Reduce | None = field(default_factory=lambda: Reduce(dimension=10))
+    pooled: bool = True
 
     scale: ClassVar[float] = 1.0
 
@@ -90,13 +95,18 @@ class Gaussian:
                 "None chooses it from the samples."
             )
 
+    def __repr__(self) -> str:
+        parts = [f"samples={self.samples}", f"shrinkage={self.shrinkage}", f"reduce={self.reduce}"]
+        return f"Gaussian({', '.join(parts if self.pooled else [*parts, 'pooled=False'])})"
+
     def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
         """Masses at draws from both fitted Gaussians."""
         return estimate_masses(self, x, y, rng)
 
     def prepare(self, x: Features, y: Features) -> Fit:
         """Reduce and fit: everything that needs no randomness."""
-        # Without reduction: a rotation that drops directions without variance. The fit is the same in any rotation.
+        # Without reduction, only a rotation that drops directions without variance. The fit is the same in any
+        # rotation.
         lossless = Reduce(variance=1.0, normalise=False)
         samples = orient(*(self.reduce or lossless).fit(x, y).split(len(x)))
         with single_threaded_blas():  # the same bits on any number of processors
@@ -112,8 +122,12 @@ class Gaussian:
         draws = np.concatenate([half, -half])[: self.samples]
         with single_threaded_blas():
             log_ratio = _log_ratio_at_draws(prepared, draws)
-        first, second = expit(log_ratio), expit(-log_ratio)
-        masses = Masses.from_histograms(first / first.sum(), second / second.sum())
+        if self.pooled:
+            first, second = expit(log_ratio), expit(-log_ratio)
+            masses = Masses.from_histograms(first / first.sum(), second / second.sum())
+        else:
+            masses = Masses.from_log_ratio(log_ratio[: self.samples], log_ratio[self.samples :])
+            masses = replace(masses, caveats=range_caveats(masses, "Use pooled=True or fewer dimensions."))
         return masses.swap() if prepared.flipped else masses
 
     def _fit(self, x: Array, y: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:

@@ -16,25 +16,25 @@ from mallow.estimate._neighbors import blocks, checked_distances, to_unit_range
 from mallow.estimate._reduce import Reduce, distinct_points
 from mallow.theory import Array, Masses, range_caveats
 
-_WIDEN = 1.4  # measured: kernel width in units of Scott's rule with the smallest error, see `KernelDensity`
-_NARROWEST = 1e-150  # for samples that are one point, repeated: the ratio is 1 or 0 at any small width
+_WIDEN = 1.4  # measured: kernel width with the smallest error, in units of Scott's rule, see `KernelDensity`
+_NARROWEST = 1e-150  # for samples of one repeated point: the ratio is 1 or 0 at any small width
 
 
 @dataclass(frozen=True)
 class KernelDensity:
     """Estimate masses from Gaussian kernel densities of both samples (paper: sec:kde-mauve).
 
-    At a point of Q the likelihood ratio is the density of P, from all n samples, over that of Q, from the *other* m − 1
-    samples; at a point of P the roles are exchanged. Where the other sample holds a copy of the point, one copy is left
-    out as well: otherwise a model that repeats the reference could be told apart from it, whereas P identical to Q
-    should give r = 1. Sums are taken in log space. P and Q share one bandwidth, whose normalisation cancels. The
+    At a point of Q the likelihood ratio is the density of P, from all n samples, over the density of Q, from the
+    *other* m − 1 samples. At a point of P the roles are exchanged. If the other sample holds a copy of the point, one
+    copy is left out as well. Otherwise a model that repeats the reference would differ from it, whereas P identical to
+    Q should give r = 1. Sums are taken in log space. P and Q share one bandwidth, whose normalisation cancels. The
     estimate has no randomness, is exactly symmetric in the two samples, and does not depend on the order of their rows.
 
-    Known failure: a point far from its own sample, but not from the other one, has an unbounded ratio. In the published
-    form (`pooled=False`) a single such point can dominate the cost of the whole sample: with GloVe features of web
-    text, 900 on each side, the frontier integral, which is at most 1, was 7,000 to 5e14 for six decoders, and MAUVE 0.
-    Pooled masses give 0.72 for greedy and 0.73 for beam search, 0.96 to 0.98 for the others, and 0.97 for human text
-    against human text.
+    Known failure: a point that is far from its own sample but near the other sample has an unbounded ratio. In the
+    published form (`pooled=False`) a single such point can dominate the cost of the whole sample: with GloVe features
+    of web text, 900 on each side, the frontier integral, which is at most 1, was 7,000 to 5e14 for six decoders, and
+    MAUVE 0. Pooled masses give 0.72 for greedy and 0.73 for beam search, 0.96 to 0.98 for the others, and 0.97 for
+    human text against human text.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class KernelDensity:
         Scott's rule with a factor. At Scott's own width isolated points dominate the estimate (samples of the same
         distribution scored 0.0 in 10 dimensions at n = 500, c = 10); with the factor 1.4 they score 0.85, and with 2
         real gaps vanish. σ and d are those of the isotropic Gaussian whose pairwise squared distances have the same
-        mean and variance as those within the samples: 2σ²d and 8σ⁴d. So the rule needs distances only.
+        mean and variance as the distances within the samples: 2σ²d and 8σ⁴d. So the rule only needs distances.
     reduce : Reduce or None
         Reduction first, as in `Neighbors`. None: no reduction.
     pooled : bool
-        As in `Neighbors`. False, as published, has a caveat where a few points dominate.
+        As in `Neighbors`. False, as published, adds a caveat if a few points dominate.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class KernelDensity:
 
 
 def _log_ratios(squared: Array, rows: slice, n: int, width: float) -> Array:
-    """log of the density of P over that of Q at some points, from the squared distances (rows, n + m)."""
+    """log of the ratio of the densities of P and Q at some points, from the squared distances (rows, n + m)."""
     point, row = np.arange(rows.start, rows.stop), np.arange(rows.stop - rows.start)
     of_p = point < n
     squared[row, point] = np.inf  # leave one out
@@ -138,7 +138,7 @@ def _log_ratios(squared: Array, rows: slice, n: int, width: float) -> Array:
 
 
 def _log_sum(squared: Array, width: float) -> tuple[Array, Array]:
-    """The least squared distance of each row, and the sum of kernels relative to the kernel there: at least 1."""
+    """The smallest squared distance of each row, and the sum of kernels relative to the kernel there, at least 1."""
     least = squared.min(axis=1)
     with np.errstate(over="ignore", under="ignore"):
         scaled = squared - least[:, None]

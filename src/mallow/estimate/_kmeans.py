@@ -29,26 +29,26 @@ from mallow.estimate._row_order import CanonicalOrder, canonical_order
 
 BATCH = 32  # chosen: bins summed by one product
 SMALL = 2**25  # chosen: up to this many multiplications per round a fine grid costs no noticeable time
-STEPS = 4.0  # chosen: a coarse grid is too coarse if the variance inside clusters is less than so many squared steps
+STEPS = 4.0  # chosen: a coarse grid is too coarse if the variance inside clusters is less than this many squared steps
 SEEDS_PER_BIN = 4  # chosen: k-means++ runs on a sample of this many points per bin
 CANDIDATES = 4  # chosen: draws per greedy step
-LARGEST_TABLE = 8 * TILE  # chosen: for so many sampled points, all distances between them are kept (256 MB in float32)
+LARGEST_TABLE = 8 * TILE  # chosen: for this many sampled points, all distances are kept (256 MB in float32)
 
 
 class Clustering(NamedTuple):
-    """The centres, the labels, and the number of rounds that it took.
+    """The centres, the labels, and the number of rounds of k-means.
 
     Attributes
     ----------
     centres : array (bins, d), in the dtype of the points
     labels : int64 array (n,)
     objective : float
-        Weighted sum of squared distances to the own centre, evaluated in float64; inf where that overflows, as for
+        Weighted sum of squared distances of points to their centres, evaluated in float64; inf on overflow, as for
         points of size 1e200.
     iterations : int
         Rounds of assignment, the last of which changed no label.
     grid : Grid
-        Points and centres were compared on it.
+        The grid on which points and centres were compared.
     """
 
     centres: Array
@@ -72,17 +72,17 @@ def lloyd(
 ) -> Clustering:
     """k-means clustering of the points, run until no label changes.
 
-    Seeds come from greedy k-means++ on a sample. Points and centres lie on a grid on which all sums are exact: the
-    result is bit-equal on any processor, for every ``chunk`` and ``threads``, and for every order of the rows (equal
-    rows are merged and sorted canonically first, so that they also share a label). With at least as many bins as
-    distinct rows, each distinct row has a bin of its own; spare bins stay empty and repeat a centre. Otherwise no bin
-    is empty.
+    Seeds come from greedy k-means++ on a sample. Points and centres lie on a grid on which all sums are exact. The
+    result is therefore bit-equal on any processor, for every ``chunk`` and ``threads``, and for every order of the rows
+    (equal rows are merged and sorted canonically first, so that they also share a label). With at least as many bins as
+    distinct rows, each distinct row has its own bin, and spare bins stay empty and repeat a centre. Otherwise no bin is
+    empty.
 
     Parameters
     ----------
     points : float array (n, d)
-        Finite. They are multiplied in float32, unless there are few or the clusters are so tight that this loses
-        digits.
+        Finite. They are multiplied in float32, unless there are few of them or the clusters are so tight that this
+        loses digits.
     bins : int
         Number of clusters k, at least 1.
     rng : numpy.random.Generator
@@ -93,12 +93,12 @@ def lloyd(
     threads : int, optional
         By default all processors available to the process.
     max_iter : int
-        The largest number of rounds. The objective falls strictly, so the loop ends by itself. The last rounds move few
+        The largest number of rounds. The objective falls strictly, so the loop always ends; the last rounds move few
         points.
     device : Device, optional
         Where products are computed; by default on this processor.
     order : CanonicalOrder, optional
-        That of the points, `canonical_order(points, points[:0])`, where the caller clusters them several times.
+        The order of the points, `canonical_order(points, points[:0])`, if the caller clusters them several times.
 
     Examples
     --------
@@ -146,8 +146,8 @@ class _State:
 def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _State:
     """Alternate assignments and means until an assignment of all points to all centres changes no label.
 
-    Between full assignments only what can have changed is computed (see `assign_points`): a centre moves when a point
-    joined or left it, and a centre that stayed keeps its scores.
+    Between full assignments only changes are computed (see `assign_points`): a centre moves when a point joined or left
+    it, and a centre that stayed keeps its scores.
     """
     bins = len(centres)
     assignment = Assignment(len(data.rows), data.rows.dtype)
@@ -171,7 +171,7 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
         centres = fresh
         if not moved.any():
             break
-        # Since centres are rounded, points half-way between two may be passed round for ever.
+        # Since centres are rounded, points half-way between two of them may alternate forever.
         if iterations >= max_iter or not reached < objective:
             # The labels must belong to the centres that are returned.
             assign_points(data, centres, np.ones(bins, np.bool_), assignment, workers)
@@ -182,7 +182,7 @@ def _descend(data: Data, centres: Array, workers: Workers, max_iter: int) -> _St
 
 
 def _fill_empty_bins(squares: Doubles, assignment: Assignment, bins: int) -> None:
-    """Give each empty bin the point farthest from its centre, without emptying another; `squares` are |x|²."""
+    """Give each empty bin the point farthest from its centre, without emptying a bin. `squares` are |x|²."""
     labels = assignment.labels
     members = np.bincount(labels, minlength=bins)
     empty = np.flatnonzero(members == 0)

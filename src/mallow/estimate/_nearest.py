@@ -1,8 +1,8 @@
 """The nearest centre of each point, exactly: points and centres are integers, and so are all products.
 
 `nearest_centres` labels points with frozen centres; k-means (`_kmeans.py`) calls `assign_points` in each round, which
-also uses what the last round left. Both compare the scores <x, c> − |c|²/2, the larger the nearer. Since these are
-exact, the label of a point depends on no other point, no block, no thread and no processor.
+also uses the state of the last round. Both compare the scores <x, c> − |c|²/2, which are larger for nearer centres.
+Since the scores are exact, the label of a point depends on no other point, block, thread or processor.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Grid:
 def find_grid(points: Array, chosen: Labels, *, fine: bool) -> Grid:
     """The finest grid around the chosen points on which squared distances are exact, in float32 or (`fine`) in float64.
 
-    The origin is near their mean, at powers of two. It depends neither on the order of the points nor on how often one
-    is there.
+    The origin is near their mean, at powers of two. It depends neither on the order of the points nor on how often a
+    point occurs.
     """
     largest = max(float(points.max()), -float(points.min()))
     width = points.shape[1]
     finest = int(np.frexp(largest)[1]) - BITS
-    shift = BITS + 1 - bits_for_squares(width)  # without so many bits, sums of squares are exact
+    shift = BITS + 1 - bits_for_squares(width)  # with this many bits dropped, sums of squares are exact
 
     def parts() -> Iterator[Doubles]:
         for low in range(0, len(chosen), TILE):
@@ -84,17 +84,17 @@ def find_grid(points: Array, chosen: Labels, *, fine: bool) -> Grid:
 
 
 def nearest_centres(points: Array, centres: Array, grid: Grid | None = None, *, device: Device | None = None) -> Labels:
-    """The label of the nearest centre of each point, the lowest of equally near ones.
+    """The label of the nearest centre of each point, the lowest label if several are equally near.
 
     Parameters
     ----------
     points : float array (n, d)
     centres : float array (bins, d)
     grid : Grid, optional
-        On which points and centres are compared: with that of a clustering, the points that were clustered get their
-        labels again. By default the finest around the centres.
+        The grid on which points and centres are compared. With the grid of a clustering, the clustered points get the
+        same labels again. By default, the finest grid around the centres.
     device : Device, optional
-        Where products are computed. By default on this processor. The labels are the same.
+        Where products are computed, by default on this processor. The labels are the same everywhere.
     """
     grid = find_grid(centres, np.arange(len(centres)), fine=True) if grid is None else grid
     labels = np.empty(len(points), np.int64)
@@ -107,7 +107,7 @@ def nearest_centres(points: Array, centres: Array, grid: Grid | None = None, *, 
         rows = grid.integers(points[low : low + size])
         with np.errstate(over="ignore"):
             square = np.square(rows).sum(axis=1)
-        far = np.flatnonzero(square > FINE**2)  # so far that their grid is a coarser one
+        far = np.flatnonzero(square > FINE**2)  # so far that their grid is coarser
         rows[far] = 0.0
         square[far] = 0.0
         dtype = np.float32 if max(longest, float(square.max())) <= COARSE**2 else np.float64
@@ -202,22 +202,22 @@ class Data:
 
 
 class Assignment:
-    """Labels, with the scores that prove them right: that of the own centre, and a bound for all others."""
+    """Labels, with the scores that prove them right: the score of the point's centre, and a bound for all others."""
 
     def __init__(self, size: int, dtype: np.dtype[Any]) -> None:
         self.labels = np.full(size, -1, np.int64)
-        self.score = np.full(size, -np.inf, dtype)  # of the own centre; nan where a point was given to an empty bin
+        self.score = np.full(size, -np.inf, dtype)  # of the point's centre; nan if a point was given to an empty bin
         self.rival = np.full(size, np.inf, dtype)  # no other centre has a higher score
 
 
 def assign_points(
     data: Data, centres: Array, moved: npt.NDArray[np.bool_], assignment: Assignment, workers: Workers
 ) -> None:
-    """Move every point to its nearest centre, the lowest of equally near ones, in place.
+    """Move every point to its nearest centre, the lowest label if several are equally near, in place.
 
     Only the centres that `moved` have changed since the assignment was made. A point can only go to one of these,
-    unless its own centre moved so far away that another one, which stayed, is nearer. On another device, all points are
-    compared with all centres: the labels are the same.
+    unless its centre moved so far away that a centre that stayed is nearer. On other devices, all points are compared
+    with all centres, and the labels are the same.
     """
     labels, score, rival = assignment.labels, assignment.score, assignment.rival
     table = _table(centres)
@@ -228,7 +228,7 @@ def assign_points(
         )
         return
     movers = np.flatnonzero(moved)
-    column = np.cumsum(moved) - 1  # of a mover among the movers
+    column = np.cumsum(moved) - 1  # position of a moved centre among those that moved
     part = np.ascontiguousarray(table[:, movers])
 
     most_moved = movers.size > MOST * moved.size  # the next round will compare with all centres: no rival is needed
@@ -251,14 +251,14 @@ def assign_points(
         products = rows @ part
         row = np.arange(len(rows))
         label, nearness, second = labels[at], score[at], rival[at]
-        adrift = np.flatnonzero(moved[label])  # points whose own centre moved
+        adrift = np.flatnonzero(moved[label])  # points whose centre moved
         nearness[adrift] = products[adrift, column[label[adrift]]]
         products[adrift, column[label[adrift]]] = -np.inf
         best = products.argmax(axis=1)
         challenge, challenger = products[row, best], movers[best]
         wins = np.flatnonzero((challenge > nearness) | ((challenge == nearness) & (challenger < label)))
         label[wins], nearness[wins] = challenger[wins], challenge[wins]
-        # A centre that stayed may now be nearer; and no score is known of points that were given to an empty bin.
+        # A centre that stayed may now be nearer, and points that were given to an empty bin have no score yet.
         lost = np.union1d(adrift[nearness[adrift] <= second[adrift]], np.flatnonzero(np.isnan(nearness)))
         np.maximum(second, challenge, out=second)
         if lost.size:

@@ -19,8 +19,8 @@ from mallow.theory import Array, Masses, range_caveats
 ENTRIES = 1 << 20  # chosen: entries of one block of distances, so that a few arrays of 8 MB are held at once
 
 _ASYMMETRY = 1e-5  # chosen: relative to the largest distance; rounding in float32 stays below
-SPARE = 8  # chosen: candidates beyond k; where some are tied at the k-th distance, the next one shows that the tie ends
-_ROUNDING = 64  # chosen: distances that differ by so many units of rounding are equal; a rotation moves them by a few
+SPARE = 8  # chosen: candidates beyond k; if some are tied at the k-th distance, the next one shows that the tie ends
+_ROUNDING = 64  # chosen: distances this many units of rounding apart are equal; a rotation changes them by a few
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Neighbors:
 
     At each point the likelihood ratio is r = (|N ∩ X|/n) / (|N ∩ X′|/m), where N are its k nearest neighbours in the
     pooled sample (paper: eq:knn:likelihood-ratio). The point itself is one of them, as in the paper: a point of the
-    model proves that the model has mass there, so that r is finite at the points of Q, and 1/r at those of P. Points
-    tied at the k-th distance share the remaining places equally: duplicates count in full. P identical to Q gives r = 1
+    model proves that the model has mass there, so r is finite at the points of Q, and 1/r at those of P. Points tied at
+    the k-th distance share the remaining places equally: duplicates count in full. P identical to Q gives r = 1
     everywhere. The estimate has no randomness, is exactly symmetric in the two samples, and does not depend on the
     order of their rows.
 
-    Known failure of the published form, ``pooled=False``: D(P‖·) is averaged over the points of Q alone (paper:
-    eq:divf:discretized:knn), where regions that the model misses altogether cannot be seen. For disjoint samples it is
+    Known failure of the published form, ``pooled=False``: D(P‖·) is averaged only over the points of Q (paper:
+    eq:divf:discretized:knn), so regions that the model misses altogether do not count. For disjoint samples it is
     f_λ(0) = 1 − λ instead of log(1/λ), and the frontier integral is 2/3 instead of 1. The same holds for
     `KernelDensity` and `Classifier`.
 
@@ -44,16 +44,16 @@ class Neighbors:
     neighbors : int or None
         The number of neighbours k, including the point itself. None: √min(n, m), rounded up (71 for 5,000). With few
         neighbours, noise looks like a gap: two samples of the *same* distribution score 0.33 with k = 5, 0.975 with
-        k = 50 and 0.993 with k = 100 (n = m = 5,000, any dimension, c = 10). Many neighbours blur real gaps, the more
-        so the higher the dimension.
+        k = 50 and 0.993 with k = 100 (n = m = 5,000, any dimension, c = 10). Many neighbours blur real gaps, especially
+        in high dimensions.
     reduce : Reduce or None
         Reduction before the search. The paper finds that 5 or 10 axes work best and more than 50 do not work. None: no
         reduction.
     pooled : bool
         True: both costs are averaged over all points, each with masses proportional to (r, 1)/(n r + m)
-        (`Masses.from_log_ratio`). These are two distributions, so that every cost and summary stays in its range, and
-        what the model misses is seen. False, as published: a cost of P is averaged over the points of Q alone, see the
-        known failure.
+        (`Masses.from_log_ratio`). These are two distributions, so every cost and summary stays in its range, and
+        regions that the model misses count. False, as published: a cost of P is averaged only over the points of Q, see
+        the known failure.
 
     noise : float
         The standard deviation σ of Gaussian noise that is added to each reduced feature. 0: none. The paper's theorem
@@ -93,11 +93,11 @@ class Neighbors:
         return self.noise == 0
 
     def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
-        """Masses at the points of both samples; `rng` is used for the noise alone."""
+        """Masses at the points of both samples; `rng` is only used for the noise."""
         return estimate_masses(self, x, y, rng)
 
     def prepare(self, x: Features, y: Features) -> Masses | Oriented:
-        """The masses; where there is noise to draw, the reduced samples."""
+        """The masses, or the reduced samples if there is noise to draw."""
         n, neighbors = len(x), self.neighbors_for(len(x), len(y))
         if self.noise:
             return orient(x, y) if self.reduce is None else orient(*self.reduce.fit(x, y).split(n))
@@ -109,7 +109,7 @@ class Neighbors:
         return self._masses(near[:, group], n)
 
     def masses(self, prepared: Masses | Oriented, rng: int | np.random.Generator | None = 0) -> Masses:
-        """The prepared masses, the same in every repeat; where there is noise, those of one draw of it."""
+        """The prepared masses, the same in every repeat, or with noise, the masses for one draw of it."""
         if isinstance(prepared, Masses):
             return prepared
         rng, sides = np.random.default_rng(rng), (prepared.first, prepared.second)
@@ -128,7 +128,7 @@ class Neighbors:
         Parameters
         ----------
         distances : array (n + m, n + m)
-            Between all samples, those of the reference first. Symmetric, with zeros on the diagonal.
+            Distances between all samples, the reference samples first. Symmetric, with zeros on the diagonal.
         n : int
             The number of reference samples.
         """
@@ -180,7 +180,7 @@ def _neighbourhoods(points: Array, times: Array, neighbors: int, eps: float) -> 
 
     `times` (2, points) is how often each point occurs in either sample. Candidates come from a fast search whose
     distances are made of products, and are therefore inexact. The distances of the candidates are computed again from
-    differences. Where a candidate may be missing, for instance because many are tied, all points are compared.
+    differences. If a candidate may be missing, for instance because many are tied, all points are compared.
     """
     from scipy.spatial.distance import cdist
 
@@ -195,7 +195,7 @@ def _neighbourhoods(points: Array, times: Array, neighbors: int, eps: float) -> 
             at = candidates[rows]
             distance = np.sqrt(((points[at] - points[rows, None]) ** 2).sum(axis=-1))
             near[:, rows], edge = _count(distance, times[:, at], neighbors, eps, norm[rows])
-            # What the search left out is at least as far away as the last candidate, apart from rounding.
+            # Points that the search left out are at least as far away as the last candidate, apart from rounding.
             unsure[rows] = distance.max(axis=1) ** 2 - off <= edge**2
     rest = np.flatnonzero(unsure)
     for rows in blocks(len(rest), count):
@@ -206,7 +206,7 @@ def _neighbourhoods(points: Array, times: Array, neighbors: int, eps: float) -> 
 
 def _search(points: Array, wanted: int) -> tuple[NDArray[np.int64], float]:
     """Roughly the nearest points of each point, and the largest error of the squared distances behind them."""
-    # Measured for 10,000 points in 10 and 50 dimensions on two cores: 1.1 and 1.0 s, against 2.6 and 5.5 s with
+    # Measured for 10,000 points in 10 and 50 dimensions on two cores: 1.1 and 1.0 s, compared with 2.6 and 5.5 s with
     # differences of all pairs and 2.0 and 12.7 s with a k-d tree. Memory does not grow with the square of the points.
     from sklearn.neighbors import NearestNeighbors
 

@@ -1,7 +1,7 @@
 """Joint PCA of two samples, from exact sums of integers, without copying the samples.
 
-Rows lie on a grid of integers, so that sums of their products do not depend on any order; LAPACK sees one and the same
-matrix everywhere, and what it returns differs by rounding alone, which vanishes when the axes are put on a grid too.
+Rows lie on a grid of integers, so sums of their products do not depend on any order. LAPACK gets the same matrix
+everywhere. Its results differ only by rounding, which vanishes when the axes are put on a grid too.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ AXIS_BITS = 32  # of the finest grid that axes lie on
 
 @dataclass(frozen=True)
 class Projection:
-    """How a row becomes a point: a function of this row alone, to the last bit, whatever is computed beside it.
+    """The map from a row to a point, which depends only on this row, to the last bit.
 
     Attributes
     ----------
     axes : float64 array (d', d)
         Orthonormal up to the grid they lie on. The largest entry of each is positive.
     mean : float64 array (d,)
-        Of the (normalised) pooled rows, in units of ``2**exponent``.
+        The mean of the (normalised) pooled rows, in units of ``2**exponent``.
     normalise : bool
         Whether rows are scaled to length 1 first.
     exponent : int
         Values are divided by ``2**exponent`` first; 0 unless they are extremely large or small.
     grid : int
-        What is left of a row without the mean is rounded to multiples of ``2**grid``.
+        A row minus the mean is rounded to multiples of ``2**grid``.
     """
 
     axes: Doubles
@@ -56,7 +56,7 @@ class Projection:
     grid: int
 
     def integers(self, rows: Array) -> Doubles:
-        """Rows without the mean, as integers in units of ``2**(exponent + grid)``."""
+        """Rows minus the mean, as integers in units of ``2**(exponent + grid)``."""
         values = unit_rows(rows) if self.normalise else scale_rows(rows, self.exponent)
         values -= self.mean
         values *= 2.0**-self.grid
@@ -77,7 +77,7 @@ class Reduction:
     ----------
     points : array (g, d')
         Coordinates of the distinct rows, centred, in canonical order; multiplied by ``2**exponent`` they are in the
-        units of the input. `split` gives those of x and of y.
+        units of the input. `split` gives the coordinates of x and of y.
     pooled : CanonicalOrder
     projection : Projection
     variances : float64 array (d',)
@@ -108,11 +108,11 @@ class Reduction:
         return self.projection.exponent
 
     def without_points(self) -> Reduction:
-        """The axes and variances alone, which take little memory."""
+        """Only the axes and variances, which take little memory."""
         return replace(self, points=self.points[:0].copy(), pooled=NO_ROWS)
 
     def split(self, n: int) -> tuple[Array, Array]:
-        """The coordinates of the first n pooled rows, those of x, and of the others, those of y."""
+        """The coordinates of the first n pooled rows, which belong to x, and of the others, which belong to y."""
         return self.points[self.pooled.group[:n]], self.points[self.pooled.group[n:]]
 
 
@@ -187,7 +187,7 @@ def pca_joint(
 
 
 def is_enough(variance: float, dimension: int | None) -> Callable[[Doubles, float], bool]:
-    """Says of the leading eigenvalues, and of the sum of all, whether no more of them are needed."""
+    """Decides from the leading eigenvalues and the sum of all whether these are enough."""
 
     def enough(values: Doubles, total: float) -> bool:
         if dimension is not None:
@@ -216,7 +216,7 @@ def choose_axes(
     variance: float,
     dimension: int | None,
 ) -> ChosenAxes:
-    """The axes to keep of the spectrum of `size` rows in a frame; `one_row` says that all rows are the same."""
+    """The axes to keep of the spectrum of `size` rows in a frame; `one_row` means that all rows are the same."""
     rounding = 8 * float(np.finfo(dtype).eps * np.linalg.norm(frame.mean)) * 2.0**-frame.grid
     flat = one_row or spectrum.total <= size * max(rounding**2, 0.25 * len(frame.mean))
     if flat:
@@ -246,10 +246,10 @@ def _with_signs(axes: Doubles) -> Doubles:
 
 
 def _on_grid(axes: Doubles) -> Doubles:
-    """Axes, rounded: what LAPACK's own rounding can change, it changes once in some thousand runs.
+    """Axes, rounded so that LAPACK's rounding changes a value only once in a few thousand runs.
 
-    It is about 1e-13 for a width of 1,000 and falls with the width. The chance that it crosses a border grows with the
-    number of entries. Hence a step of 2^-14 there, and a finer one for narrow data, down to 2^-30.
+    LAPACK's rounding is about 1e-13 for a width of 1,000 and falls with the width. The chance that it crosses a border
+    grows with the number of entries. Hence a step of 2^-14 there, and a finer one for narrow data, down to 2^-30.
     """
     bits = max(14, AXIS_BITS + 2 - 2 * axes.shape[1].bit_length())
     rounded: Doubles = np.ldexp(round_to(axes, -bits), -bits)
@@ -258,7 +258,7 @@ def _on_grid(axes: Doubles) -> Doubles:
 
 @dataclass(frozen=True, eq=False)
 class RowSource:
-    """Rows whose axes are to be found, in memory or not."""
+    """The rows whose axes are computed, in memory or not."""
 
     size: int
     dtype: np.dtype[Any]  # the common precision of the rows
@@ -269,7 +269,7 @@ class RowSource:
 
 
 def evenly_spaced(size: int) -> Indices:
-    """The numbers of rows that are spread evenly over all rows."""
+    """The indices of rows that are spread evenly over all rows."""
     return np.linspace(0, size - 1, min(size, BLOCK)).astype(np.int64)
 
 
@@ -290,9 +290,9 @@ def find_axes(
 
 
 def _find_frame(source: RowSource, normalise: bool) -> Projection:
-    """An origin near the mean of all rows, and a power of two above what is left of the largest of them.
+    """An origin near the mean of all rows, and a power of two above the largest entry of the rows minus the origin.
 
-    The origin is the mean of some rows: less is lost when what is left of rows is rounded.
+    The origin is the mean of some rows, so that less is lost when the differences are rounded.
     """
     none = np.zeros((0, source.spread.shape[1]))
     if normalise:
@@ -304,7 +304,7 @@ def _find_frame(source: RowSource, normalise: bool) -> Projection:
 
 
 def largest_rest(rows: Array, exponent: int, origin: Doubles) -> float:
-    """The largest absolute value of what is left of rows without the origin, in units of ``2**exponent``."""
+    """The largest absolute value of the rows minus the origin, in units of ``2**exponent``."""
     rest = scale_rows(rows, exponent) - origin
     return max(float(rest.max()), -float(rest.min()))
 

@@ -21,7 +21,7 @@ from mallow.theory import KL_INTEGRAL, Array
 Labels = NDArray[np.int64]
 
 _ENTRIES = 1 << 22  # chosen: distances held at once, 32 MB
-_BATCH = 256  # chosen: points in a step; the nearest of them stand for nearest neighbours
+_BATCH = 256  # chosen: points in a step; the nearest of them serve as nearest neighbours
 _RATE = 3e-3  # chosen: of Adam, with which 200 steps spread 10,000 points in 50 dimensions evenly
 _LARGEST_SQUARE = {1: 1, 2: 200, 3: 100, 4: 50, 5: 16, 6: 9, 7: 4, 8: 4}  # chosen: squared norms tried, by dimension
 _LEAST_CELLS, _MOST_CELLS = 256, 1024  # chosen: cuts are tried between this many cells
@@ -29,19 +29,19 @@ _NEAR_ZERO = 1e-6  # chosen: below any distance that matters on the unit sphere
 
 
 class Quantiser(Protocol):
-    """How points are divided into bins: k-means where `Quantize(method=None)`, or one of these."""
+    """A way to divide points into bins, used instead of the k-means of `Quantize(method=None)`."""
 
     def fit(self, points: Features, times: Labels, bins: int, rng: np.random.Generator) -> Labels:
         """A number for each of the distinct points (g, d), equal in a bin, with at most `bins` different ones.
 
-        `times` (g,) says how often each point occurs.
+        `times` (g,) is how often each point occurs.
         """
 
 
 def occupied_bins(points: Features, times: Labels, codes: Labels) -> tuple[Labels, Array]:
-    """The bins of points whose codes may be any numbers: a label for each point, from 0, and the mean of each bin.
+    """The bins of points with any codes: a label for each point, from 0, and the mean of each bin.
 
-    Only codes that occur are bins, since smoothing would give mass to the others, alike on both sides.
+    Only codes that occur are bins, since smoothing would give mass to the others, equally on both sides.
     """
     _, labels = np.unique(codes, return_inverse=True)
     labels = labels.astype(np.int64)
@@ -61,7 +61,7 @@ def nearest_of(points: Features, centres: Array) -> Labels:
 
 @dataclass(frozen=True)
 class RandomCentres:
-    """Bins around points of the samples that are drawn at random: what k-means gains over this is due to its centres.
+    """Bins around randomly drawn points of the samples. Any gain of k-means over this is due to its centres.
 
     Examples
     --------
@@ -82,13 +82,14 @@ class RandomCentres:
 class Product:
     """Product quantisation: the axes in groups, k-means in each. A bin for each combination that occurs.
 
-    With b bins in all, each of g groups has b^(1/g) clusters, at least 2: fewer groups are used where 2^g > b. Axes are
-    dealt out in turn, so that the groups have about the same variance where the axes are principal components.
+    With b bins in all, each of g groups has b^(1/g) clusters, at least 2; fewer groups are used if 2^g > b. Axes are
+    assigned to the groups in turn, so that the groups have about the same variance where the axes are principal
+    components.
 
     Parameters
     ----------
     groups : int
-        g; at most the number of axes are used.
+        The number of groups g; at most the number of axes.
 
     Examples
     --------
@@ -117,11 +118,11 @@ class Product:
 
 @dataclass(frozen=True)
 class Residual:
-    """Residual quantisation: k-means, then k-means of what is left, and so on. A bin for each combination that occurs.
+    """Residual quantisation: k-means, then k-means of the residuals, and so on. A bin for each combination that occurs.
 
     Points are assigned as in a deep residual mixture model (DRMM, Hämäläinen and Solin, 2020), which the first MAUVE
     paper tried, but no mixture is fitted. There, 3 layers of 10 components are up to 1,000 bins. With b bins in all,
-    each of l levels has b^(1/l) clusters, at least 2: fewer levels are used where 2^l > b.
+    each of l levels has b^(1/l) clusters, at least 2; fewer levels are used if 2^l > b.
 
     Parameters
     ----------
@@ -160,14 +161,14 @@ class LevelSets:
     A partition that loses least of an f-divergence cuts the ratio into intervals. The cuts are those that lose least of
     the frontier integral of KL, by dynamic programming over narrow cells of the ratio (at least 4 per bin, up to 1,024)
     whose masses follow from the ratio, with samples of equal size. The level sets in the proof of the theorem, which
-    only keep its bound, are `mallow.theory.bounds.oracle_partition`, for known masses. Both need the true ratio, and so
-    they serve to tell how far a real quantiser is from the best.
+    only keep its bound, are `mallow.theory.bounds.oracle_partition`, for known masses. Both need the true ratio, so
+    their use is to measure how far a real quantiser is from the optimum.
 
     Parameters
     ----------
     log_ratio : callable
-        From points (n, d), as they reach the bins, to log p/q (n,). Pass ``Quantize(reduce=None, …)`` if it is known
-        for features.
+        From points (n, d), after the reduction, to log p/q (n,). Pass ``Quantize(reduce=None, …)`` if it is known for
+        features.
 
     Examples
     --------
@@ -205,7 +206,7 @@ class LevelSets:
 
 
 def _best_cuts(p: Array, q: Array, bins: int) -> Labels:
-    """A bin for each cell (k,), of neighbouring cells, so that the frontier integral is the largest possible."""
+    """A bin for each cell (k,), made of neighbouring cells, so that the frontier integral is the largest possible."""
     low, high = (np.concatenate([[0.0], np.cumsum(side)]) for side in (p, q))
     width = [
         np.maximum(edge[None, :] - edge[:, None], 0.0) for edge in (low, high)
@@ -213,7 +214,7 @@ def _best_cuts(p: Array, q: Array, bins: int) -> Labels:
     value = np.where(np.tri(len(low), dtype=bool), -np.inf, KL_INTEGRAL.terms(*width))
     best, starts = value[0], []
     for _ in range(1, min(bins, len(p))):
-        total = best[:, None] + value  # before the last bin, and in it
+        total = best[:, None] + value  # before the last bin, and inside it
         starts.append(total.argmax(axis=0))
         best = total.max(axis=0)
     edges = [len(p)]
@@ -223,12 +224,12 @@ def _best_cuts(p: Array, q: Array, bins: int) -> Labels:
 
 
 def _parts(bins: int, parts: int) -> int:
-    """How many of the parts, with two clusters or more in each, stay within the bins."""
+    """The largest number of parts, each with at least two clusters, that fits into the bins."""
     return max(1, min(parts, bins.bit_length() - 1))
 
 
 def _root(bins: int, parts: int) -> int:
-    """The largest number whose power stays within the bins."""
+    """The largest number whose power does not exceed the bins."""
     root: int = max(1, round(float(bins) ** (1.0 / parts)))
     return root - 1 if root**parts > bins else root
 
@@ -239,20 +240,20 @@ class Lattice:
 
     A network with two hidden layers maps a point to the unit sphere. It is trained so that the points spread evenly
     over the sphere (the mean log distance to the nearest other point grows) while neighbours stay closer than others.
-    The bins are the integer vectors of squared norm r², with the r² whose number of vectors is the largest that is at
-    most the number of bins asked for; in 4 dimensions, r² = 50 has 744, as in the first MAUVE paper. A point belongs to
-    the vector nearest to its image. Bins that no point falls into are left out.
+    The bins are the integer vectors of squared norm r². The r² is the one with the most vectors among those with at
+    most as many vectors as requested bins; in 4 dimensions, r² = 50 has 744, as in the first MAUVE paper. A point
+    belongs to the vector nearest to its image. Empty bins are left out.
 
-    Needs torch. The training is ordinary floating-point arithmetic: another processor may give other bins.
+    Needs torch. The training is ordinary floating-point arithmetic: different processors may give different bins.
 
     Parameters
     ----------
     dimension : int
-        Of the sphere's space, 2 to 8; half the number of bins if that is less.
+        The dimension of the sphere's space, 2 to 8; half the number of bins if that is less.
     steps : int
-        Of training. 0: the network as it starts, random.
+        Steps of training. 0: the network keeps its random start.
     spread : float
-        The weight of the spreading term. The paper of the method has 0.01 to 0.1.
+        The weight of the spreading term. The paper of the method uses 0.01 to 0.1.
     hidden : int
         Width of the hidden layers.
 
@@ -328,7 +329,7 @@ class _Spreader:
 
 
 def lattice_vectors(dimension: int, bins: int) -> Array:
-    """The integer vectors of one squared norm, at length 1: as many as possible, 2·dimension to `bins` of them.
+    """The integer vectors of one squared norm, scaled to length 1: as many as possible, from 2·dimension to `bins`.
 
     Examples
     --------

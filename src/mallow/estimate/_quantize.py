@@ -26,10 +26,10 @@ from mallow.theory.smoothing import krichevsky_trofimov
 
 Labels = NDArray[np.int64]
 
-_PUBLISHED = 5_000  # samples up to which the automatic number of bins is the published one, a tenth
+_PUBLISHED = 5_000  # samples up to which the automatic number of bins is a tenth of them, as published
 _MOST_BINS = 1_000  # chosen: reached at 40,000 samples; k-means takes minutes beyond
 _ROWS_PER_BIN = 40  # chosen: rows that are clustered, for each bin, where both numbers are automatic
-_SAMPLE = 1_000_000  # rows that are clustered at most; chosen: more change the bins less than another seed does
+_SAMPLE = 1_000_000  # rows that are clustered at most; chosen: more rows change the bins less than a new seed does
 Smoothing = Callable[[Any], Array] | Callable[[Any, Any], Masses]
 
 
@@ -40,11 +40,11 @@ class Codebook:
     Attributes
     ----------
     centres : array (bins, d′)
-        In the reduced space.
+        The centres, in the reduced space.
     projection : Projection or None
-        How features are reduced. None where they were clustered as they are.
+        How features are reduced. None if they were clustered without reduction.
     grid : Grid or None
-        On which points and centres are compared. None: the finest around the centres.
+        The grid on which points and centres are compared. None: the finest around the centres.
     """
 
     centres: Features
@@ -60,14 +60,14 @@ class Codebook:
         return project_rows(self.projection, rows.dtype, rows)
 
     def labels(self, features: Any, *, device: str | None = None) -> Labels:
-        """The bin of each row of features: that of the nearest centre, whatever rows are beside it.
+        """The bin of each row of features, given by its nearest centre, whatever the other rows are.
 
         It is the same on any `device` (see `Quantize`).
         """
         return label_rows(self, self._checked(features), device)
 
     def count(self, features: Any, *, device: str | None = None) -> Labels:
-        """How many rows of features fall into each bin, (bins,): counts of the parts of a sample may be added."""
+        """The number of rows of features in each bin, (bins,). Counts of the parts of a sample may be added."""
         return np.bincount(self.labels(features, device=device), minlength=len(self.centres))
 
     def _checked(self, features: Any) -> Features:
@@ -101,13 +101,13 @@ class Prepared:
     n: int
     m: int
     reduction: Reduction | None
-    clustered: NDArray[np.int64] | None = None  # the points that k-means looks at; None: all
-    clustered_times: NDArray[np.int64] | None = None  # how often it looks at each of them
+    clustered: NDArray[np.int64] | None = None  # the points that k-means uses; None: all
+    clustered_times: NDArray[np.int64] | None = None  # how often each of them counts
     order: CanonicalOrder | None = None  # of these points, for k-means
 
 
 def split_size(n: int, m: int) -> int:
-    """How many of n reference samples act as the reference when it is scored against itself."""
+    """The number of reference samples, out of n, that act as the reference when it is scored against itself."""
     if n < 4:
         raise InputError(f"`reference` must hold at least 4 samples to be measured against itself; got {n}.")
     return min(max(round(n * n / (n + m)), 2), n - 2)
@@ -118,14 +118,15 @@ class Quantize:
     """Estimate masses by vector quantisation: k-means on both samples jointly, then smoothed histograms.
 
     For the same `rng`, the score is exactly symmetric in the two samples and does not depend on the order of their
-    rows: the rows are sorted into a canonical order before anything is drawn.
+    rows, because the rows are sorted into a canonical order before anything is drawn.
 
     Parameters
     ----------
     bins : int or "auto"
-        The number of clusters k. "auto": a tenth of the smaller sample, at least 2, as published, up to 500 for 5,000;
-        beyond, it grows with the cube root of the sample, as the theory advises, to 1,000 at 40,000 samples (mauve-text
-        keeps a tenth). More bins detect finer differences but have more plug-in bias, which falls like bins/n.
+        The number of clusters k. "auto": a tenth of the smaller sample, at least 2, as published, up to 500 for 5,000.
+        Beyond 5,000 it grows with the cube root of the sample, as the theory advises, to 1,000 at 40,000 samples
+        (mauve-text keeps a tenth). More bins detect finer differences but have more plug-in bias, which falls like
+        bins/n.
     smoothing : callable
         A function of `mallow.theory.smoothing` (counts → probabilities), or `mallow.theory.extrapolated`. Add-1/2 is
         the paper's default (the starred scores); `smoothing.empirical` is the original of 2021.
@@ -136,23 +137,23 @@ class Quantize:
         restarts.
     max_iter : int
         The largest number of rounds of k-means. It stops by itself when no label changes: after about 20 rounds for
-        10,000 points and 130 for 400,000, of which those beyond 40 lower the objective by less than 0.1%, half of what
-        another seed changes.
+        10,000 points and 130 for 400,000, of which the rounds after 40 lower the objective by less than 0.1%, half of
+        the change from a new seed.
     codebook : None, "shared" or Codebook
         None: a partition for each pair of samples. "shared": in `compare`, one partition of the reference and all
         systems together. A `Codebook` fitted earlier: no clustering at all.
     sample : int
-        `score` and `compare` cluster so many rows at most, chosen by a hash of their values. The bins then take all
-        rows. With fewer rows, all are clustered. With an automatic number of bins beyond 5,000 samples, they cluster 40
-        rows per bin at most.
+        `score` and `compare` cluster at most this many rows, chosen by a hash of their values. All rows are then
+        assigned to the bins. With fewer rows, all are clustered. With an automatic number of bins beyond 5,000 samples,
+        at most 40 rows per bin are clustered.
     device : str or None
         Where points are compared with centres and summed. None or "cpu": on this processor. "cuda", "cuda:1", "mps" and
-        "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It changes the
-        speed alone: labels are exact and equal everywhere, so that the signature does not name it (docs/scale.md).
+        "xpu" are devices of torch; "torch:cpu", "cupy:0" and "array_api_strict" name the package too. It only changes
+        the speed: labels are exact and equal everywhere, so it is not part of the signature (docs/scale.md).
     method : Quantiser or None
-        How points are divided into bins. None: k-means. `mallow.estimate` has others to compare with: `RandomCentres`,
-        `Product`, `Residual`, `Lattice` and the oracle `LevelSets`. They have no codebook, and their bins are those
-        that points fall into, at most `bins`.
+        How points are divided into bins. None: k-means. `mallow.estimate` has others for comparison: `RandomCentres`,
+        `Product`, `Residual`, `Lattice` and the oracle `LevelSets`. They have no codebook, and keep only the bins with
+        points, at most `bins`.
     """
 
     bins: int | Literal["auto"] = "auto"
@@ -250,7 +251,7 @@ class Quantize:
             counts = np.bincount(label_rows(self.codebook, x, self.device), minlength=len(self.codebook.centres))
             return draw_against_itself(self, counts, n, m, rngs)
         smaller = self.for_halves(n, m)
-        whole = smaller.prepare(x[: n // 2], x[n // 2 :])  # ordered and reduced alike, wherever it is split
+        whole = smaller.prepare(x[: n // 2], x[n // 2 :])  # ordered and reduced once for all splits
         prepared = [
             replace(whole, group=whole.group[np.concatenate(split)], n=len(split[0]), m=len(split[1]))
             for split in splits
@@ -336,7 +337,7 @@ class Quantize:
 
 
 def published_bins(size: int) -> int:
-    """The number of bins by the rule of the paper's experiments and of mauve-text, a tenth of the smaller sample."""
+    """The number of bins in the paper's experiments and in mauve-text: a tenth of the smaller sample."""
     return max(2, size // 10)
 
 
@@ -344,7 +345,8 @@ def automatic_bins(size: int) -> int:
     """The automatic number of bins for a smaller sample of this size.
 
     Up to 5,000 samples it is a tenth of them, as published. Statistical and quantisation errors balance at k = Θ(n^⅓)
-    (paper: thm:est_error_ray), so that beyond, 500 grows by the cube root, and k-means does not grow like n².
+    (paper: thm:est_error_ray). So beyond 5,000 it grows with the cube root, and the time of k-means does not grow like
+    n².
 
     Examples
     --------

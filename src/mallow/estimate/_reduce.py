@@ -102,11 +102,11 @@ class DistinctPoints:
     ----------
     points : array (g, d′)
     group : int64 array (n + m,)
-        The distinct row of each sample, those of x first.
+        The distinct row of each sample, x first.
     counts : int64 array (g,)
         How often each distinct row occurs.
     reduction : Reduction or None
-        None where the features were not reduced.
+        None if the features were not reduced.
     """
 
     points: Features
@@ -116,7 +116,7 @@ class DistinctPoints:
 
     @property
     def precision(self) -> float:
-        """How far the reduction may have moved a point, relative to the farthest one: rows were rounded to a grid."""
+        """The largest shift of a point by rounding rows to a grid, relative to the farthest point."""
         if self.reduction is None:
             return 0.0
         farthest = float(np.sqrt(np.square(self.points.astype(np.float64)).sum(axis=1).max()))
@@ -136,20 +136,20 @@ def distinct_points(reduce: Reduce | None, x: Features, y: Features) -> Distinct
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Some of the sides, pooled, with the reduction of their rows.
+    """Several sides, pooled, with the reduction of their rows.
 
     Attributes
     ----------
     sides : tuple of int
-        Which sides.
+        The indices of the sides.
     dtype : numpy dtype
-        The common precision of their rows, which that of the points is too.
+        The common precision of their rows and of the points.
     keys : uint64 array
-        Of all rows, in this precision.
+        Keys of all rows, in this precision.
     reduction : Reduction or None
-        Without points. None where rows are not reduced.
+        Without points. None if rows are not reduced.
     flat : bool
-        Whether the rows have no variance: all points are 0.
+        Whether the rows have no variance; all points are then 0.
     """
 
     sides: tuple[int, ...]
@@ -166,7 +166,7 @@ def reduce_views(
     surveys: Sequence[Survey],
     views: Sequence[tuple[int, ...]],
 ) -> list[View]:
-    """The reduction of each view. A side that is in several of them is read once for all."""
+    """The reduction of each view. A side in several views is read only once."""
     dtypes = [np.result_type(*(shards[side].dtype for side in sides)) for sides in views]
     keys = [
         np.concatenate([surveys[side].keys[dtype.name] for side in sides])
@@ -217,7 +217,7 @@ def _view_source(
     keys: npt.NDArray[np.uint64],
     dtype: np.dtype[Any],
 ) -> RowSource:
-    """The rows of a view: a few are fetched, the others are read chunk by chunk."""
+    """The rows of a view. A few are fetched, and the others are read chunk by chunk."""
     spread = fetch_rows(passes, shards, _places_in_order(keys, evenly_spaced(len(keys))), dtype)
     largest = max(survey.largest for survey in surveys)
 
@@ -231,13 +231,13 @@ def _view_source(
 
 
 def _places_in_order(keys: npt.NDArray[np.uint64], at: Integers) -> Integers:
-    """The places of the keys that would be at these positions if all were sorted."""
+    """The indices of the keys that would be at these positions, including the last, if all were sorted."""
     wanted = np.partition(keys, np.unique(at))[at]
     distinct = np.unique(wanted)
     rows = np.zeros(len(distinct), np.int64)
     for low in range(0, len(keys), 1 << 20):
         part = keys[low : low + (1 << 20)]
-        position = np.minimum(np.searchsorted(distinct, part), len(distinct) - 1)
+        position = np.searchsorted(distinct, part)  # never past the end: the positions include the largest key
         hits = np.flatnonzero(distinct[position] == part)
         rows[position[hits]] = low + hits  # rows with equal keys are equal: any of them will do
     return rows[np.searchsorted(distinct, wanted)]

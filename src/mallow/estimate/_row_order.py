@@ -1,4 +1,4 @@
-"""Orders and names for the rows of two samples that depend on their values alone."""
+"""Orders and names for the rows of two samples that depend only on their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 1024  # chosen: rows per task
 
 @dataclass(frozen=True)
 class CanonicalOrder:
-    """The pooled rows (those of x, then those of y), sorted by their values alone.
+    """The pooled rows (x, then y), sorted only by their values.
 
     Swapping x and y, or shuffling the rows, gives the same sequence of rows. Equal rows are adjacent.
 
@@ -61,7 +61,7 @@ def take_rows(x: Array, y: Array, rows: Indices, dtype: np.dtype[Any]) -> Array:
 
 
 def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> CanonicalOrder:
-    """The order of the pooled rows of ``x`` (n, d) and ``y`` (m, d) that depends on the multiset of rows alone.
+    """The order of the pooled rows of ``x`` (n, d) and ``y`` (m, d), which depends only on the multiset of rows.
 
     Rows are sorted by a 64-bit hash of their values in the common precision of both samples; rows with equal
     hashes are compared in full. 0.0 equals −0.0.
@@ -96,7 +96,7 @@ def canonical_order(x: Array, y: Array, *, threads: int | None = None) -> Canoni
 
 
 def row_keys(rows: Array) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for each row of ``rows`` (n, d) that depends on its values alone; 0.0 equals −0.0."""
+    """A 64-bit number for each row of ``rows`` (n, d) that depends only on its values; 0.0 equals −0.0."""
     return hash_rows(rows, np.dtype(np.float64), cores())
 
 
@@ -109,7 +109,7 @@ def choose_rows(keys: npt.NDArray[np.uint64], most: int) -> npt.NDArray[np.int64
         mixed ^= mixed >> np.uint64(shift)
         mixed *= np.uint64(factor)
     last = np.partition(mixed, most - 1)[most - 1]
-    return np.flatnonzero(mixed <= last)  # copies of a row are all in, or all out
+    return np.flatnonzero(mixed <= last)  # copies of a row are all in or all out
 
 
 def unit_keys(rows: Array, threads: int | None = None) -> npt.NDArray[np.uint64]:
@@ -142,7 +142,7 @@ def hash_rows(array: Array, dtype: np.dtype[Any], threads: int, *, scaled: bool 
 def _resolve(
     rows: Callable[[Indices], Array], key: npt.NDArray[np.uint64], order: Indices, same_key: Indices
 ) -> npt.NDArray[np.bool_]:
-    """Sort different rows of equal hash by their bytes, in place; which of `same_key` differ from the row before."""
+    """Sort rows of equal hash by their bytes, in place. Returns which of `same_key` differ from the row before."""
     for low in same_key[~np.isin(same_key - 1, same_key)] - 1:
         high = low + 1
         while high < len(order) and key[order[high]] == key[order[low]]:
@@ -154,9 +154,9 @@ def _resolve(
 
 @dataclass(frozen=True, eq=False)
 class Oriented:
-    """Two samples with their rows in canonical order, called first and second according to their values alone.
+    """Two samples with their rows in canonical order, called first and second only according to their values.
 
-    Whatever is computed from them is the same to the last bit when x and y are swapped or their rows shuffled.
+    Anything computed from them is the same to the last bit when x and y are swapped or their rows shuffled.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Oriented:
     first, second : int array
         For each row of the sample, in ascending order, its index in `points`.
     places : pair of int arrays
-        Where these rows were in x and y.
+        The indices of these rows in x and y.
     flipped : bool
         Whether `first` is y, the model.
     """

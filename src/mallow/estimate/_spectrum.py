@@ -44,7 +44,7 @@ def spectrum_from_covariance(
 ) -> Spectrum:
     """The spectrum of the rows ``integers(order)``, at most 2^20 each, through the matrix (d, d).
 
-    `enough` says of the leading eigenvalues, and of the sum of all, whether no more of them are needed.
+    `enough` decides from the leading eigenvalues and the sum of all whether these are enough.
     """
     size = len(order)
     step = min(ROWS, max(FEWEST, ENTRIES // integers(order[:1]).shape[1]))
@@ -61,8 +61,8 @@ def spectrum_from_covariance(
 class ProductSums:
     """Sums of products of rows of integers, and of the rows, added by several threads: exact, the same in any order.
 
-    Each thread adds to a table of its own in float64, which is exact while its largest entry, one on the diagonal,
-    stays below 2^53; before that, the table is emptied into one of 64-bit integers.
+    Each thread adds to its own table in float64, which is exact while its largest entry, on the diagonal, stays below
+    2^53. Before that, the table is emptied into a table of 64-bit integers.
     """
 
     def __init__(self) -> None:
@@ -160,5 +160,5 @@ def _eigenvectors(scatter: Doubles, enough: Callable[[Doubles, float], bool]) ->
 
 
 def _rank(values: Doubles, size: int) -> int:
-    """The number of eigenvalues that exceed rounding: that of LAPACK, and of `size` numbers to integers."""
+    """The number of eigenvalues that exceed rounding, by LAPACK and of `size` numbers to integers."""
     return int((values > max(32 * np.finfo(np.float64).eps * values[0], size / 2.0)).sum())

@@ -1,8 +1,8 @@
-"""Vector quantisation of rows that are never all in memory: the same bins as `Quantize` finds for one array.
+"""Vector quantisation of rows that are never all in memory, with the same bins as `Quantize` finds for one array.
 
 Passes over the rows give a number for each, the sums of their products, and the points that are clustered, at most
-`Quantize.sample` of them, in memory; a last pass labels every row, where not all were clustered. All sums are of
-integers, so that neither chunks nor workers nor their order matter.
+`Quantize.sample` of them, in memory. If not all rows were clustered, a last pass labels every row. All sums are of
+integers, so neither chunks nor workers nor their order matter.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ Labels = npt.NDArray[np.int64]
 Split = tuple[Labels, Labels]
 
 _MOST_WORK = 1e15  # multiplications of one round of k-means; chosen: about an hour of 16 processors
-_COPIES = 3  # of the clustered rows in memory: themselves, and what k-means keeps; measured: 2.3 to 2.6 in float32
+_COPIES = 3  # of the clustered rows in memory: the rows and the arrays of k-means; measured: 2.3 to 2.6 in float32
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedQuantization:
-    """What the passes give.
+    """The results of the passes.
 
     Attributes
     ----------
     masses : list of Masses
         One for each repeat, with the bin of each row.
     itself : list of Masses
-        Of the reference against itself, one for each split.
+        Masses of the reference against itself, one for each split.
     reduction : Reduction or None
-        Without points. None where rows were not reduced, or by a codebook.
+        Without points. None if rows were not reduced, or were reduced by a codebook.
     """
 
     masses: list[Masses]
@@ -64,14 +64,14 @@ def quantize_shards(
     splits: Sequence[Split],
     split_rngs: Sequence[np.random.Generator],
 ) -> StreamedQuantization:
-    """The masses of the reference and the model in shards, and those of the reference against itself.
+    """The masses of the reference and the model in shards, and of the reference against itself.
 
     Parameters
     ----------
     rngs : sequence of Generator
         One for each repeat.
     splits : sequence of pairs of index arrays
-        Rows of the reference that are measured against other rows of it, one pair for each repeat.
+        Rows of the reference and the other rows of it that they are scored against, one pair for each repeat.
     split_rngs : sequence of Generator
         One for each split.
     """
@@ -106,7 +106,7 @@ def quantize_shards(
 
 @dataclass(frozen=True, eq=False)
 class _Clustering:
-    """A clustering. The labels of all rows where all were clustered."""
+    """A clustering, with the labels of all rows if all were clustered."""
 
     centres: Array
     grid: Grid
@@ -115,9 +115,9 @@ class _Clustering:
 
 
 def _check_work(view: View, sample: int, bins: int, columns: int) -> None:
-    """Raise an InputError if k-means would take days, or if the rows that it clusters do not fit the memory.
+    """Raise an InputError if k-means would take days, or if the rows to cluster do not fit into memory.
 
-    `columns` are those of rows that are not reduced.
+    `columns` counts the columns of rows that are not reduced.
     """
     rows = min(len(view.keys), sample)
     width = columns if view.reduction is None else len(view.reduction.axes)
@@ -148,7 +148,7 @@ def _cluster_all(
     view: View,
     rngs: Sequence[np.random.Generator],
 ) -> list[_Clustering]:
-    """One clustering of the rows of a view for each generator, or those that are in the checkpoint."""
+    """One clustering of the rows of a view for each generator, or the clusterings in the checkpoint."""
     n, m = map(len, shards)
     chosen = choose_rows(view.keys, quantize.sample)
     distinct = len(np.unique(view.keys if chosen is None else view.keys[chosen]))
@@ -187,7 +187,7 @@ def _cluster_all(
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """How rows become points and then labels: a reduction, and the centres of several clusterings."""
+    """The map from rows to points and then to labels: a reduction, and the centres of several clusterings."""
 
     projection: Projection | None
     dtype: np.dtype[Any]
@@ -197,7 +197,7 @@ class _Job:
 
 
 def _make_job(view: View, clusterings: Sequence[_Clustering] = (), device: str | None = None) -> _Job:
-    """How the rows of a view become points and, with centres, labels."""
+    """The map from the rows of a view to points and, with centres, to labels."""
     projection = None if view.reduction is None else view.reduction.projection
     centres = tuple((clustering.centres, clustering.grid) for clustering in clusterings)
     return _Job(projection, view.dtype, view.flat, centres, device)
@@ -218,7 +218,7 @@ def _label_rows(
     jobs: Sequence[_Job],
     labels: list[list[Labels | None]],
 ) -> list[list[Labels]]:
-    """For each view, the labels of all its rows in each clustering; those that are in `labels` already stay."""
+    """For each view, the labels of all its rows in each clustering; labels that are in `labels` already stay."""
     todo = [number for number, of_view in enumerate(labels) if any(part is None for part in of_view)]
     for side in sorted({side for number in todo for side in views[number]}):
         members = [number for number in todo if side in views[number]]
@@ -266,7 +266,7 @@ def _with_codebook(
     rngs: Sequence[np.random.Generator],
     split_rngs: Sequence[np.random.Generator],
 ) -> StreamedQuantization:
-    """Bins that were fixed beforehand: every row is labelled once."""
+    """The masses with fixed bins: every row is labelled once."""
     n, m = map(len, shards)
     clusterings = ((codebook.centres, codebook.grid),)
     pair = np.result_type(shards[0].dtype, shards[1].dtype)

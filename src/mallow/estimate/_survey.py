@@ -20,7 +20,7 @@ Keys = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.int64]
 
 _ENTRIES = 1 << 22  # of one chunk; chosen: 32 MB in float64, so that a few of them per processor fit anywhere
-_DIGITS = 10  # places have fewer, so that they are below 2³²
+_DIGITS = 10  # row numbers have fewer digits, so they are below 2³²
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Survey:
     Attributes
     ----------
     keys : dict
-        Name of a dtype → a 64-bit number for each row, which depends on its values in this precision alone.
+        Name of a dtype → a 64-bit number for each row, which depends only on its values in this precision.
     unit_keys : uint64 array (n,)
         The same for rows in any unit of measurement.
     largest : float
@@ -46,7 +46,7 @@ class Survey:
 
 
 def chunk_rows(width: int) -> int:
-    """Rows of one task: enough to be worth one, and so few that they fit anywhere."""
+    """Rows of one task: enough to be worth a task, and few enough to fit anywhere."""
     return max(_ENTRIES // width, 2 * width, 1)
 
 

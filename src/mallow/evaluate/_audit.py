@@ -1,4 +1,4 @@
-"""What an embedder can see: edits of the reference whose effect should be known, scored as if they were models."""
+"""What an embedder can detect: edited copies of the reference, scored as if they were models."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _UNTOUCHED = "untouched"
-_FEWEST_TEXTS = 200  # chosen: with halves of fewer than 100 texts hardly any edit is significant
-_SMALL_FALL = 0.05  # chosen: a fall of the certified value that does not matter
+_FEWEST_TEXTS = 200  # chosen: if the halves have fewer than 100 texts, hardly any edit is significant
+_SMALL_FALL = 0.05  # chosen: a drop of the certified value that does not matter
 _LEVEL = 0.05  # the usual level of significance
 _VERDICTS = {
     "no": f"Not detected: {{}} (the certified value falls by less than {_SMALL_FALL}, or edited texts cannot be told "
@@ -36,14 +36,14 @@ _VERDICTS = {
 _TIMED_TEXTS = 64  # chosen: a batch or two
 _LOADING_RATIO = 1.5  # chosen: embedding must take this many times as long as one text, or it may be loading
 
-Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the other half after the edit, both with features
+Pairs = Mapping[str, tuple[Samples, Samples]]  # edit → one half, and the edited other half, both with features
 _LOOP = 20  # words that a looping text repeats; chosen: a sentence or two, as in degenerate generations
 Words = list[str]
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of an edit on the score of texts that are otherwise real.
+    """The effect of an edit on the score of real texts.
 
     Attributes
     ----------
@@ -52,13 +52,13 @@ class Effect:
     mauve : float
         Published score of one half of the reference against the edited other half.
     certified : float
-        What MAUVE of the two is at most, by held-out evidence.
+        The upper bound of their MAUVE, by held-out evidence.
     difference, low, high : float
-        The change of the certified value by the edit, with its 95% interval: 0 to 0 where no feature changes, −1 to 1
-        where nothing was learned about either half, so that any change is possible.
+        The change of the certified value by the edit, with its 95% interval: 0 to 0 if no feature changes, −1 to 1 if
+        nothing was learned about either half, so that any change is possible.
     seen : "yes", "no" or "unclear"
         "yes": the certified value falls significantly. "no": it falls by less than 0.05, if at all, or no difference is
-        found even between each text and its edited self. "unclear": more texts are needed.
+        found even between each text and its edited version. "unclear": more texts are needed.
     """
 
     edit: str
@@ -71,12 +71,12 @@ class Effect:
 
     @property
     def learned(self) -> bool:
-        """Whether anything was learned about the change: otherwise there is no interval to show."""
+        """Whether anything was learned about the change; otherwise there is no interval to show."""
         return (self.low, self.high) != (-1.0, 1.0)
 
     @property
     def change(self) -> str:
-        """The change with its interval, in print."""
+        """The change with its interval, as text."""
         if not self.learned:
             return "nothing was learned"
         if self.low == self.high == 0.0:
@@ -86,7 +86,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Audit(Result):
-    """What an embedder sees in texts like these.
+    """What an embedder detects in texts like these.
 
     Attributes
     ----------
@@ -94,9 +94,9 @@ class Audit(Result):
     n : int
         The number of texts in each half.
     untouched : float
-        Published score of one half against the other, untouched: about what a perfect model would get.
+        Published score of one half against the other without edits, about the score of a perfect model.
     untouched_certified : float
-        What MAUVE of the two halves is at most, by held-out evidence: 1 up to noise.
+        The upper bound of MAUVE of the two halves, by held-out evidence: 1 up to noise.
     effects : tuple of Effect
     rate : float
         Texts embedded per second, without loading.
@@ -120,7 +120,7 @@ class Audit(Result):
 
     @property
     def verdict(self) -> str:
-        """Which edits the embedder does not detect, which it detects, and which are inconclusive, in words."""
+        """The edits that the embedder does not detect, that it detects, and that are inconclusive, in words."""
         edits = {seen: ", ".join(effect.edit for effect in self.effects if effect.seen == seen) for seen in _VERDICTS}
         sentences = [words.format(edits[seen]) for seen, words in _VERDICTS.items() if edits[seen]]
         return f"{'. '.join(sentences)}."
@@ -128,7 +128,7 @@ class Audit(Result):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the change of certified MAUVE by each edit, with a 95% interval of the change; returns the axes.
 
-        An edit about which nothing was learned has a label only.
+        An edit about which nothing was learned only has a label.
         """
         ax = draw.axes(ax)
         learned = [(height, effect) for height, effect in enumerate(self.effects) if effect.learned]
@@ -176,11 +176,11 @@ def audit_embedder(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> Audit:
-    """What an embedder sees in texts like these: does the score fall when words are shuffled, cut off or repeated?
+    """What an embedder detects in texts like these: does the score fall when words are shuffled, cut off or repeated?
 
     The reference is split into two random halves; one half is scored against the other, untouched and after each of
-    `EDITS`. An embedder that averages word vectors cannot see the order of words, and one that lower-cases cannot see
-    capital letters: no score can show what its embedder does not see.
+    `EDITS`. An embedder that averages word vectors cannot detect the order of words, and an embedder that lower-cases
+    texts cannot detect capital letters. No score can show what its embedder does not detect.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def audit_embedder(
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
     same = {name: Samples(texts=tuple(edited)).with_row_ids() for name, edited in versions.items()}
     pairs = embed_pairs(first, same, chosen, measure, prompts=None)
-    # The caveats of the comparison are left out: few samples that are far apart are the purpose here.
+    # The caveats of the comparison are left out, since a few samples that are far apart are intended here.
     comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats
     warn_about(caveats)
@@ -234,12 +234,12 @@ def _read_effect(comparison: Comparison, pairs: Pairs, edit: str, embedder: AnyE
 
 
 def _looks_the_same(pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -> bool:
-    """Whether no difference is found between the texts and their edited selves, pair by pair.
+    """Whether no difference is found between the texts and their edited versions, pair by pair.
 
-    The sharpest look there is.
+    This is the most sensitive test.
     """
     untouched, edited = (pairs[name][1] for name in (_UNTOUCHED, edit))
-    if isinstance(embedder, JointEmbedder):  # each was embedded with the other half alone
+    if isinstance(embedder, JointEmbedder):  # each was embedded only with the other half
         p_value = permutation_test(untouched.texts, edited.texts, embedder=embedder, paired=True, rng=seed)
     else:
         p_value = permutation_test(untouched, edited, rng=seed)
@@ -290,11 +290,11 @@ EDITS: Mapping[str, Callable[[Words, np.random.Generator], Words]] = {
     "looping": _loop,
     "lower case": _lower_case,
 }
-"""What is done to the words of a text. Except for the loss of capital letters, each is a defect that models have."""
+"""The edits of the words of a text. Except for the loss of capital letters, each is a defect that models have."""
 
 
 def edit_texts(texts: Sequence[str], edit: str, *, seed: int = 0) -> list[str]:
-    """The texts after one of `EDITS`; what happens to a text depends on its place and the seed, not on the other texts.
+    """The texts after one of `EDITS`. The edit of a text depends on its position and the seed, not on the other texts.
 
     Examples
     --------

@@ -41,17 +41,18 @@ Outcome = Literal["passed", "regression", "cannot tell"]
 
 _KNOWN = {repr(measure): measure for measure in MEASURES.values()}
 _SCORE_AGAIN = " Write one with: mallow score REFERENCE MODEL --format json > baseline.json"
-_SIMILAR = 1.1  # chosen: times as many samples or units, up to which sizes count as equal
-_LUCK = math.sqrt(2.0)  # each run learned a witness of its own, with luck of its own: as in `subtract_certificates`
+_SIMILAR = 1.1  # chosen: sizes count as equal up to this ratio of samples or units
+_LUCK = math.sqrt(2.0)  # each run learned its own witness, with its own luck, as in `subtract_certificates`
 # A shift of δ between Gaussians gives a mid-point cost of δ²/8, whose certificate has a standard error of √(δ²/8/n)
 # with an ideal witness: z = δ/2 in units of √(1/n + 1/n), the standard error of the shift. Up to z = 1 nothing counts
-# as learned, so that a certificate of 1 leaves room for shifts up to 2·(1 + 1.645) = 5.3 errors, and any other for
-# 1.645·√2 = 2.3 more than its own. A witness that was learned sees less. Chosen in simulations
-# (experiments/power/check.md, means, width 8): with 5.3 and 2.3 an end misses the drop in up to 10%, with these in at
-# most 4%.
+# as learned, so a certificate of 1 leaves room for shifts up to 2·(1 + 1.645) = 5.3 errors, and any other certificate
+# for 1.645·√2 = 2.3 errors more than its own. A learned witness detects less. Chosen in simulations
+# (experiments/power/check.md, means, width 8): with 5.3 and 2.3 a limit misses the drop in up to 10% of runs, with
+# these values in at most 4%.
 _HIDDEN = 7.0
 _FARTHER = 2.7
-# Means of Gaussians this far apart; at 8 they are as good as disjoint. Areas between them are right to 0.001.
+# Distances between the means of two Gaussians, which are practically disjoint at 8. Interpolated areas are right to
+# 0.001.
 _SHIFTS = np.concatenate([np.linspace(0.0, 3.0, 61), np.linspace(3.5, 8.0, 10)])
 _EDGES = np.linspace(-6.0, 6.0, 121)
 
@@ -63,13 +64,13 @@ class Check(Result):
     Attributes
     ----------
     outcome : str
-        "passed": the whole interval of the drop is at most `max_drop`. "regression": all of it is above. "cannot tell":
-        `max_drop` lies inside, or the sizes of the two runs do not allow a verdict.
+        "passed": the whole interval of the drop is at most `max_drop`. "regression": the whole interval is above it.
+        "cannot tell": `max_drop` lies inside, or the sizes of the two runs do not allow a verdict.
     drop : float
-        Certified MAUVE of the baseline minus that of the model now.
+        Certified MAUVE of the baseline minus certified MAUVE of the model now.
     interval : tuple of float
-        A 90% interval of the drop: the drop is above its low end with 95% confidence, and below its high end with 95
-        % confidence. It includes the noise of both runs, except what they share.
+        A 90% interval of the drop: the drop is above its low end with 95% confidence, and below its high end with 95%
+        confidence. It includes the noise of both runs, except the noise that they share.
     max_drop : float
         The drop that is allowed.
     before : float
@@ -120,7 +121,7 @@ class Check(Result):
         )
         change = f"certified MAUVE {change} (90% interval of the drop: {low:+.4f} to {high:+.4f})"
         more = f"a drop of more than the allowed {self.max_drop:g}"
-        worse = low > 0  # then nobody should read that all is well
+        worse = low > 0  # then the text must not sound as if all were well
         if self.outcome == "regression":
             return f"Regression: {change}, more than the allowed {self.max_drop:g}."
         if self.outcome == "passed":
@@ -159,7 +160,7 @@ class Check(Result):
         return [{**{name: getattr(self, name) for name in names}, "low": low, "high": high}]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the drop with its 90% interval beside the drop that is allowed; returns the axes."""
+        """Draw the drop with its 90% interval and the allowed drop; returns the axes."""
         ax = draw.axes(ax)
         draw.intervals(ax, {"drop": (self.drop, *self.interval)}, "drop in certified MAUVE, with 90% interval")
         ax.axvline(self.max_drop, color="k", linestyle="--", label=f"allowed: {self.max_drop:g}")
@@ -178,14 +179,13 @@ def check_regression(
     paired: bool = False,
     rng: int | np.random.Generator | None = 0,
 ) -> Check:
-    """Whether the model is farther from the reference than the baseline was, by more than `max_drop` in certified
-    MAUVE.
+    """Whether the model is farther from the reference than its baseline, by more than `max_drop` in certified MAUVE.
 
     The answer rests on held-out evidence of both runs and has three outcomes: passed, regression, cannot tell. With few
-    samples it is often the last; `mallow.plan_samples` says how many are needed. What is compared is what samples of
-    these sizes can certify: a gap that the witness cannot see in either run plays no part. More samples certify a
-    larger gap, so that both runs are compared at one size. Where there are over 10% more samples than in the baseline,
-    as many as in the baseline are used; where there are over 10% fewer, the model cannot pass.
+    samples it is often the last; `mallow.plan_samples` estimates how many are needed. The comparison is between the
+    gaps that samples of these sizes can certify. A gap that the witness detects in neither run plays no part. More
+    samples certify a larger gap, so both runs are compared at one size. With over 10% more samples than the baseline,
+    only as many as in the baseline are used. With over 10% fewer, the model cannot pass.
 
     Parameters
     ----------
@@ -198,8 +198,8 @@ def check_regression(
     max_drop : float
         The drop in MAUVE that is allowed; at least 0.
     measure : Measure or None
-        None: the one that made the baseline, if that is MAUVE_STAR, MAUVE_2021 or MAUVE_KERNEL. Any other measure must
-        be passed.
+        None: the measure of the baseline, if that is MAUVE_STAR, MAUVE_2021 or MAUVE_KERNEL. Any other measure must be
+        passed.
     embedder :
         As in `mallow.score`. It must be the embedder of the baseline.
     paired :
@@ -247,9 +247,9 @@ def check_regression(
 
 
 def _cut_to_baseline(before: Evidence, now: Evidence, sides: Mapping[str, Samples], settings: Settings) -> Evidence:
-    """The evidence of this run with at most as many samples of each side as the baseline has: some whole units.
+    """The evidence of this run with at most as many samples of each side as the baseline, in whole units.
 
-    Which units are chosen depends on neither the seed nor the order of the samples.
+    The choice of units depends on neither the seed nor the order of the samples.
     """
     cut = []
     for samples, numbers, earlier in zip(sides.values(), now.units.sets, before.units.sets, strict=True):
@@ -263,7 +263,7 @@ def _cut_to_baseline(before: Evidence, now: Evidence, sides: Mapping[str, Sample
 
 
 def _compare_sizes(before: Evidence, now: Evidence) -> tuple[bool, bool]:
-    """Whether a run has clearly fewer samples or units of either side than the baseline, and whether clearly more."""
+    """Whether a run has clearly fewer samples or units of a side than the baseline, and whether clearly more."""
     counts = [
         np.array([count for units in run.units.sets for count in (len(units), len(np.unique(units)))])
         for run in (before, now)
@@ -298,7 +298,7 @@ def _evidence_of(score: Score) -> Evidence:
 
 
 def _same_samples(before: Score, now: Score) -> bool:
-    """Whether two scores are of the same samples: everything that depends on them is the same, bit by bit."""
+    """Whether two scores are of the same samples, so that everything that depends on them is the same, bit by bit."""
     first, second = _evidence_of(before), _evidence_of(now)
     arrays = ("keys", "reference_units", "model_units", "reference_scores", "model_scores")
     return before.values == now.values and all(
@@ -331,13 +331,13 @@ def _refuse_other_spaces(before: Evidence, now: Evidence) -> None:
     there, here = (", ".join(["features", *one.spaces]) for one in (before, now))
     if there != here:
         raise InputError(
-            f"`baseline` must rest on what this score looks at, {here}; its evidence looked at {there}. More of it "
-            "proves a larger gap: score the baseline again, with prompts on both sides or on neither."
+            f"`baseline` must use the same evidence as this score, {here}; it used {there}. More evidence "
+            "proves a larger gap. Score the baseline again, with prompts on both sides or on neither."
         )
 
 
 def _changes_since(before: Score, now: Score) -> list[Caveat]:
-    """What differs between the runs without ruling out a comparison."""
+    """Differences between the runs that do not rule out a comparison."""
     caveats = []
     there, here = before.signature.version, now.signature.version
     if there != here:
@@ -355,11 +355,12 @@ def _changes_since(before: Score, now: Score) -> list[Caveat]:
 
 
 def estimate_drop(before: Evidence, now: Evidence, divergence: Divergence, scale: float) -> Estimate:
-    """Certified MAUVE of one run minus that of another, with a 90% interval: each end holds with 95% confidence.
+    """The difference of certified MAUVE of two runs, with a 90% interval: each end holds with 95% confidence.
 
-    The errors of both certificates are compared unit by unit, so that what the runs share, such as the reference or the
-    prompts, cancels. Near 1 the error of a certificate tends to 0 although a gap may hide below what can be learned.
-    There its limits are those of Gaussians: how much farther apart could two of them be and give the same certificate?
+    The errors of both certificates are compared unit by unit, so that noise from shared parts, such as the reference or
+    the prompts, cancels. Near 1 the error of a certificate tends to 0 although a gap too small to be learned may
+    remain. There its limits come from Gaussians: how much farther apart could two of them be and give the same
+    certificate?
     """
     certificates = before.certify(divergence, scale), now.certify(divergence, scale)
     areas = gaussian_areas(divergence, scale)
@@ -371,7 +372,7 @@ def estimate_drop(before: Evidence, now: Evidence, divergence: Divergence, scale
 
 
 def gaussian_areas(divergence: Divergence, scale: float) -> Array:
-    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`. It falls from 1."""
+    """The area for two Gaussians of variance 1 whose means differ by each of `_SHIFTS`, falling from 1."""
     half = _SHIFTS[:, None] / 2.0
     sides = (np.diff(ndtr(_EDGES + shift), axis=1) for shift in (half, -half))
     masses = Masses(*(side / side.sum(axis=1, keepdims=True) for side in sides))
@@ -380,20 +381,20 @@ def gaussian_areas(divergence: Divergence, scale: float) -> Array:
 
 
 def _arms(certificate: Certificate, evidence: Evidence, areas: Array) -> tuple[float, float]:
-    """How far below and above its value the certificate of another run may be, each with 95% confidence."""
+    """How far below and above its value the certificate of a new run may be, each with 95% confidence."""
     value, error = certificate.estimates["mauve"].value, _LUCK * ONE_SIDED * float(certificate.errors[0])
     counts = (len(np.unique(units)) for units in (evidence.reference_units, evidence.model_units))
     noise = math.sqrt(sum(1.0 / count for count in counts))  # the standard error of a shift
     shift = float(np.interp(-value, -areas, _SHIFTS))
     farther = noise * max(shift / noise + _FARTHER, _HIDDEN)
     down = max(error, value - float(np.interp(farther, _SHIFTS, areas)))
-    # As in a certificate, the area falls exponentially with the costs: its error is one of its logarithm.
+    # As in a certificate, the area falls exponentially with the costs, so the error applies to its logarithm.
     up = value * math.expm1(min(error / max(value, 1e-300), 700.0))
     return min(down, value), min(up, 1.0 - value)
 
 
 def _shared_error(before: Evidence, now: Evidence, certificates: tuple[Certificate, Certificate]) -> float:
-    """The correlation of the errors of two certificates; units with the same key are the same unit."""
+    """The correlation of the errors of two certificates. Equal keys mean the same unit."""
     keys, inverse = np.unique(np.concatenate([before.keys, now.keys]), return_inverse=True)
     places = np.split(inverse, [len(before.keys)])
     first, second = (
@@ -405,5 +406,5 @@ def _shared_error(before: Evidence, now: Evidence, certificates: tuple[Certifica
 
 
 def _join(first: float, second: float, shared: float) -> float:
-    """How far a difference reaches, from the arms of both intervals that point the same way and their correlation."""
+    """The arm of the interval of a difference, from the arms of both intervals on that side and their correlation."""
     return math.sqrt(max(first**2 + second**2 - 2.0 * shared * first * second, 0.0))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from mallow._checks import seed_from, whole
-from mallow.caveats import rename_system, system_size_caveats, unique_caveats
+from mallow.caveats import align_samples, rename_system, system_size_caveats, unique_caveats
 from mallow.embed import AnyEmbedder, JointEmbedder, add_spaces, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, settle
 from mallow.errors import InputError, warn_about
+from mallow.evaluate._aligned import with_aligned_signature
 from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
 from mallow.evaluate._order import rank_systems
@@ -37,34 +38,37 @@ def compare(
     rng: int | np.random.Generator | None = 0,
     baseline: str | None = None,
     engine: AnyEngine = None,
+    align: str | Sequence[str] = (),
 ) -> Comparison:
-    """Score several systems against one reference and say which differences are real.
+    """Score several systems against one reference and test which differences are real.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data.
     systems : mapping name → the same, or array (prompts, generations, d)
-        Samples with the same id (or prompt, without ids) belong together; without either, they are independent. With
+        Samples with the same id (or prompt, without ids) belong together. Samples with neither are independent. With
         several generations per prompt (three axes, or ids that repeat), published scores are means over the
         generations, whose variance is reported separately; evidence uses all of them at once.
     measure : Measure
         With ``Quantize(codebook="shared")`` one partition serves the reference and all systems; otherwise each system
-        has its own. ``bins="auto"`` is one number for all systems, that of the smallest.
+        has its own. ``bins="auto"`` is one number for all systems, taken from the smallest.
     embedder :
-        What turns samples into points: a name or an object. None takes the default for their kind, as in `score`.
+        The embedder, by name or as an object. None takes the default for the kind of samples, as in `score`.
     paired :
         Whether row i of each set belongs to row i of the others, as in `score`.
     prompts :
-        Whether evidence looks at texts with their prompts, "joint", or without, "ignore", as in `score`.
+        "joint": evidence is about texts with their prompts; "ignore": without, as in `score`.
     repeats :
         How many clusterings are averaged, as in `score`.
     rng :
         The seed of the clusterings, as in `score`.
     baseline : str or None
-        Compare all systems with this one only. None: compare all pairs.
+        Only compare all systems with this one. None: compare all pairs.
     engine :
         As in `score`. ``Quantize(codebook="shared")`` needs all samples in memory.
+    align :
+        Differences unrelated to the model that are removed from all sets first, as in `score`.
 
     Examples
     --------
@@ -86,6 +90,7 @@ def compare(
         prompts=prompts,
         baseline=baseline,
         engine=engine,
+        align=align,
     )
     warn_about(comparison.caveats)
     return comparison
@@ -101,14 +106,19 @@ def compare_quietly(
     prompts: str | None = "joint",
     baseline: str | None = None,
     engine: AnyEngine = None,
+    align: str | Sequence[str] = (),
 ) -> Comparison:
-    """What `compare` returns, without warnings: for callers that pass the caveats on."""
+    """`compare` without warnings, for callers that pass the caveats on."""
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
     whole("repeats", settings.repeats, least=1)
-    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True, paired=paired, prompts=prompts)
+    pairs = embed_pairs(
+        reference, systems, embedder, settings.measure, lazy=True, paired=paired, prompts=prompts, align=align
+    )
     with open_systems(pairs, settings.measure, engine) as opened:
-        return _compare_systems(opened, settings, baseline)
+        comparison = _compare_systems(opened, settings, baseline)
+    scores = {name: with_aligned_signature(score, align) for name, score in comparison.scores.items()}
+    return replace(comparison, scores=scores, signature=next(iter(scores.values())).signature)
 
 
 def _check_names(systems: Mapping[str, Any]) -> None:
@@ -128,16 +138,18 @@ def embed_pairs(
     lazy: bool = False,
     paired: bool = False,
     prompts: str | None = "joint",
+    align: str | Sequence[str] = (),
 ) -> Pairs:
     """Each system with the reference, embedded.
 
-    The features of a joint embedder, a string kernel, depend on all samples that it sees. Each system is embedded with
-    the reference alone, so that its score is the one that `score` gives; bins shared by all systems need one space.
-    With `lazy`, features in shards are not read. With ``prompts=None``, evidence will look at the features alone.
+    The features of a joint embedder, such as a string kernel, depend on all samples that it gets. Each system is
+    embedded only with the reference, so that it gets the same score as in `score`. Bins shared by all systems need one
+    space. With `lazy`, features in shards are not read. With ``prompts=None``, evidence only uses the features.
     """
     _check_names(systems)
-    # The reference comes first, under a name that no system has.
+    # The reference comes first, under a name that differs from all systems.
     sets = read_all(generations_as_samples({"": reference, **systems}), embedder, lazy=lazy, paired=paired)
+    sets = align_samples(sets, align)
     chosen = resolve_embedder(sets, embedder)
     if isinstance(chosen, JointEmbedder) and not shares_bins(measure):
         by_system = {name: embed_all({"": sets[""], name: sets[name]}, chosen, prompts=prompts) for name in systems}
@@ -148,7 +160,7 @@ def embed_pairs(
 
 
 def compare_pairs(pairs: Pairs, settings: Settings, *, baseline: str | None = None) -> Comparison:
-    """The comparison of systems that were embedded with the reference; caveats are in the result."""
+    """The comparison of systems that were embedded with the reference, with caveats in the result."""
     return _compare_systems(LoadedSystems.of(pairs), settings, baseline)
 
 
@@ -217,7 +229,7 @@ def _all_differences(held_out: HeldOut, pairs: Sequence[tuple[str, str]]) -> tup
     """The differences of the pairs, with p-values corrected over all of them."""
     tasks = [partial(held_out.difference, first, second) for first, second in pairs]
     alone = bool(held_out.measure.witness.views)
-    compared = run_systems(tasks, held_out.samples.values(), alone=alone)  # most need no witness of their own
+    compared = run_systems(tasks, held_out.samples.values(), alone=alone)  # most do not need their own witness
     adjusted = {name: holm([outcome.p_value[name] for outcome in compared]) for name in SUMMARIES}
     return tuple(
         Difference(
@@ -235,13 +247,13 @@ def _all_differences(held_out: HeldOut, pairs: Sequence[tuple[str, str]]) -> tup
 def _all_variances(
     measure: Measure, runs: Mapping[str, list[Run]], scores: Mapping[str, Score]
 ) -> dict[str, dict[str, float]]:
-    """Where the variance of the published area comes from: seeds of clustering, samples, generations."""
+    """The parts of the variance of the published area: seeds of clustering, samples, generations."""
     variance = {}
     for name, parts in runs.items():
         score = scores[name]
         variance[name] = {"clustering": score.std["mauve"] ** 2}
         if score.interval:
-            low, high = score.interval["mauve"]  # of a difference of two draws, each with the noise of its seeds
+            low, high = score.interval["mauve"]  # for a difference of two draws, each with the noise of its seeds
             total = ((high - low) / (2.0 * NORMAL)) ** 2 / 2.0
             seeds = variance[name]["clustering"] / len(score.values["mauve"])
             variance[name]["sampling"] = max(0.0, total - seeds)
@@ -252,10 +264,9 @@ def _all_variances(
 
 
 def generations_as_samples(sources: Mapping[str, Any]) -> dict[str, Any]:
-    """Sources in which arrays (prompts, generations, d) became samples with one id per prompt, like the reference's
-    rows.
+    """The sources, with arrays (prompts, generations, d) turned into samples with one id per prompt.
 
-    The reference, which comes first, gets the same ids if it is an array.
+    The ids are the row numbers of the reference. The reference, which comes first, gets the same ids if it is an array.
     """
     axes = {name: getattr(source, "ndim", None) for name, source in sources.items()}
     prompts = {len(sources[name]) for name, count in axes.items() if count == 3 and _is_numeric(sources[name])}

@@ -1,4 +1,4 @@
-"""The result of comparing systems: their scores, the differences between them, and the order that these allow."""
+"""The result of comparing systems: their scores, the differences between them, and the order that follows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from mallow.errors import Caveat, InputError
 from mallow.evaluate._order import LEVEL, OrderedSystems
 from mallow.evaluate._score import Score, brief_values
 from mallow.evidence import Signature
-from mallow.results import Result, TableData, at_least, at_most, draw, join_names, merge_caveats, p_number, render
+from mallow.results import (
+    Result,
+    TableData,
+    draw,
+    interval_cell,
+    join_names,
+    merge_caveats,
+    number_cell,
+    p_cell,
+    render,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,19 +36,17 @@ _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 
 _NOT_COMPUTED = "not computed"
 _CERTIFIED = ["certified\nMAUVE", "95% upper\nbound"]
-# The columns that tables of scores choose from.
+# The columns available to tables of scores.
 _COLUMNS: dict[str, Callable[[Score], str]] = {
-    "certified\nMAUVE": lambda score: f"{score.certified['mauve'].value:.4f}",
-    "95% upper\nbound": lambda score: at_most(score.certified["mauve"].high),
-    "integral\nat least": lambda score: at_least(score.certified["frontier_integral"].low),
-    "p-value\n(no gap)": lambda score: p_number(score.p_value),
-    "published\nMAUVE": lambda score: f"{score.mauve:.3f}" if score.is_published else _NOT_COMPUTED,
+    "certified\nMAUVE": lambda score: number_cell(score.certified["mauve"].value),
+    "95% upper\nbound": lambda score: number_cell(score.certified["mauve"].high, rounded="up"),
+    "integral\nat least": lambda score: number_cell(score.certified["frontier_integral"].low, rounded="down"),
+    "p-value\n(no gap)": lambda score: p_cell(score.p_value),
+    "published\nMAUVE": lambda score: number_cell(score.mauve, 3) if score.is_published else _NOT_COMPUTED,
     "published\n(self-score)": lambda score: (
         f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})" if score.is_published else _NOT_COMPUTED
     ),
-    "95% of\nrepeat samples": lambda score: (
-        "{:.3f} to {:.3f}".format(*score.interval["mauve"]) if score.interval else "–"
-    ),
+    "95% of\nrepeat samples": lambda score: interval_cell(*score.interval["mauve"], 3) if score.interval else "–",
     "samples": lambda score: f"{score.n[0]:,} and {score.n[1]:,}",
 }
 
@@ -46,7 +54,7 @@ _COLUMNS: dict[str, Callable[[Score], str]] = {
 class ScoredSystems(Result, ABC):
     """The common part of results about several scores: systems, checkpoints, decoders, groups, or pairs.
 
-    A subclass has a `verdict`, `caveats`, and `scores` by name; where it keeps them elsewhere, it defines `_scored`.
+    A subclass has a `verdict`, `caveats`, and `scores` by name, or defines `_scored` if it keeps them elsewhere.
     """
 
     def __str__(self) -> str:
@@ -57,54 +65,50 @@ class ScoredSystems(Result, ABC):
     @property
     @abstractmethod
     def verdict(self) -> str:
-        """What can be said about the scores, in a few sentences."""
+        """The conclusions from the scores, in a few sentences."""
 
     def _scored(self) -> dict[str, Score]:
         scores: dict[str, Score] = self.scores  # type: ignore[attr-defined]
         return scores
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        """The tables below the verdict; "" for one that has no rows."""
-        return [self.table(width=width)]
-
     def _signature(self) -> Signature | None:
-        """What all scores depend on; None where they have no signature in common."""
+        """The signature of all scores; None if they have no common signature."""
         return None
 
     def _blocks(self, width: int | None) -> list[str]:
         verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
         signature = self._signature()
-        blocks = [verdict, *self._tables(width), "" if signature is None else str(signature)]
+        blocks = [verdict, *self._tables(width=width), "" if signature is None else str(signature)]
         return [block for block in blocks if block]
 
     def caveat_lines(self) -> list[str]:
-        """The caveats, equal ones of several systems merged into one line."""
+        """The caveats, with equal caveats of several systems merged into one line."""
         return merge_caveats(getattr(self, "caveats", ()), list(self._scored()))
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw each published score with its interval, and what is certified; returns the axes."""
+        """Draw each published score with its interval, and the certified value; returns the axes."""
         ax = draw.axes(ax)
         draw.scores(ax, self._scored())
         return ax
 
 
 class ComparedSystems(ScoredSystems):
-    """The common part of results that hold a `comparison`, whose caveats are theirs."""
+    """The common part of results that hold a `comparison` and take its caveats."""
 
     comparison: Comparison
 
     def _scored(self) -> dict[str, Score]:
         return self.comparison.scores
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.comparison.difference_table(width=width)]
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.comparison.difference_table(form, width=width)]
 
     def _signature(self) -> Signature:
         return self.comparison.signature
 
     @property
     def caveats(self) -> tuple[Caveat, ...]:
-        """Those of the comparison."""
+        """The caveats of the comparison."""
         return self.comparison.caveats
 
 
@@ -121,23 +125,33 @@ def score_record(score: Score) -> dict[str, Any]:
 
 
 def render_differences(
-    title: str, rows: Iterable[tuple[str, str, float, float, float, float]], form: str, width: int | None
+    title: str,
+    rows: Iterable[tuple[str, str, float, float, float, float]],
+    form: str,
+    width: int | None,
+    digits: int | None = None,
 ) -> str:
     """Differences of the certified area as a table: two names, the difference, its interval, and a p-value."""
     head = [title, "certified\nMAUVE", "95% interval\nof the difference", "p, corrected\nfor all pairs"]
     cells = [
-        [f"{first} − {second}", f"{value:+.4f}", f"{low:+.4f} to {high:+.4f}", p_number(p_value)]
+        [
+            f"{first} − {second}",
+            number_cell(value, rounded="signed"),
+            interval_cell(low, high, rounded="signed"),
+            p_cell(p_value),
+        ]
         for first, second, value, low, high, p_value in rows
     ]
-    return render(form, TableData(head, cells), width=width)
+    return render(form, TableData(head, cells), width=width, digits=digits)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much larger the proven gap of one system is than that of another, by held-out evidence.
+    """The difference between the proven gaps of two systems, by held-out evidence.
 
-    A proven gap is what the samples certify. The true gap is at least as large, so that a system with a larger proven
-    gap need not be farther away; `significant` therefore also asks richer views, which must not turn the order round.
+    A proven gap is the gap that the samples certify. The true gap is at least as large, so a system with a larger
+    proven gap need not be farther away. Therefore `significant` also requires that richer views do not reverse the
+    order.
 
     Attributes
     ----------
@@ -146,7 +160,7 @@ class Difference:
     second : str
         The second system.
     difference : dict
-        Of the certified value of each summary.
+        The difference of the certified value of each summary.
     interval : dict
         A 95% interval of each difference.
     p_value : dict
@@ -180,11 +194,11 @@ class Difference:
 
     @property
     def better(self) -> str:
-        """The system whose certified area is higher."""
+        """The system with the higher certified area."""
         return self.first if self.difference["mauve"] > 0 else self.second
 
     def reverse(self) -> Difference:
-        """The same difference as second minus first."""
+        """The same difference, second minus first."""
         return Difference(
             self.second,
             self.first,
@@ -197,24 +211,24 @@ class Difference:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(OrderedSystems, ScoredSystems):
-    """Scores of several systems and what can be said about their order.
+    """Scores of several systems and conclusions about their order.
 
     Attributes
     ----------
     scores : dict
         System → Score, in the order of the certified area, best first. Each score has its own caveats.
     differences : tuple of Difference
-        Between all pairs, or between each system and the baseline where there is one.
+        Between all pairs, or between each system and the baseline if there is one.
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences. Empty with a baseline.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first. A system may be in several groups. Empty with a baseline.
+        Systems that do not differ significantly, best first. A system may be in several groups. Empty with a baseline.
     variance : dict
-        System → {"clustering", "sampling", "generation"}: the variance of its area. That of clustering is of a single
-        repeat; "generation" is there where several generations per prompt were given.
+        System → {"clustering", "sampling", "generation"}: the variance of its area. The variance of clustering is for a
+        single repeat. "generation" is present if several generations per prompt were given.
     baseline : str or None
     signature : Signature
-        Of the first score.
+        The signature of the first score.
     caveats : tuple of Caveat
         Reasons for doubt about any of the scores.
     """
@@ -242,14 +256,15 @@ class Comparison(OrderedSystems, ScoredSystems):
         return self.scores[name]
 
     def plot_frontiers(self, ax: Axes | None = None, *, certified: bool | None = None) -> Axes:
-        """Draw the exponentiated frontiers of all systems in one picture, each with its name at the line.
+        """Draw the exponentiated frontiers of all systems in one picture, each with its name beside the line.
 
         Parameters
         ----------
         ax : matplotlib axes or None
             None: new ones.
         certified : bool or None
-            True: the certified frontiers. None: the published ones, or the certified ones where none was computed.
+            True: the certified frontiers. None: the published frontiers, or the certified ones if no published ones
+            exist.
 
         Returns
         -------
@@ -260,17 +275,25 @@ class Comparison(OrderedSystems, ScoredSystems):
         draw.frontiers(ax, self.scores, certified=not published if certified is None else certified)
         return ax
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.difference_table(width=width)]
+    def plot_ranks(self, ax: Axes | None = None) -> Axes:
+        """Draw the ranks that the significant differences allow each system; returns the axes."""
+        if not self.ranks:
+            raise InputError("a comparison with a baseline has no ranks. Compare all pairs: leave out `baseline`.")
+        ax = draw.axes(ax)
+        draw.ranks(ax, self.ranks)
+        return ax
+
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.difference_table(form, width=width)]
 
     def _signature(self) -> Signature:
         return self.signature
 
     @property
     def verdict(self) -> str:
-        """Which system has the smallest proven gap, if there is a clear winner, and which has the largest.
+        """The system with the smallest proven gap, if there is a clear winner, and the system with the largest.
 
-        One more sentence explains why published scores have another order, if they have.
+        If published scores have a different order, one more sentence explains why.
         """
         return " ".join(filter(None, [self._order_text(), self._reversed_text()]))
 
@@ -286,10 +309,10 @@ class Comparison(OrderedSystems, ScoredSystems):
         return self._order_sentences("Smallest proven gap", "a larger one", "Largest proven gap")
 
     def _reversed_text(self) -> str:
-        """Why bins order systems otherwise than proven gaps do; "" where both orders agree up to noise."""
+        """The reason why bins and proven gaps order systems differently; "" if both orders agree up to noise."""
         shown = {pair.systems: pair.better for pair in self.differences if pair.significant}
         turned = []
-        for first, second in combinations(self.scores, 2):  # the proven gap of the first is the smaller one
+        for first, second in combinations(self.scores, 2):  # the first has the smaller proven gap
             here, there = self.scores[first], self.scores[second]
             if not (here.certified and here.interval and there.interval) or there.mauve - here.mauve < _SHOWN:
                 continue
@@ -327,11 +350,12 @@ class Comparison(OrderedSystems, ScoredSystems):
             [name, *_certified_cells(score), *score_cells(score, titles), self._rank_text(name)]
             for name, score in self.scores.items()
         ]
-        itself = [[name, "", "", "", f"{value:.3f}", "", ""] for name, value in self._self_scores().items()]
-        return TableData(["", *_CERTIFIED, *titles, "rank"], [*rows, *itself], breaks=[len(rows)])
+        itself = [[name, "", "", "", number_cell(value, 3), "", ""] for name, value in self._self_scores().items()]
+        best = [(list(self.scores).index(self.winner), column) for column in (0, 1)] if self.winner else []
+        return TableData(["", *_CERTIFIED, *titles, "rank"], [*rows, *itself], breaks=[len(rows)], bold=best)
 
     def _self_scores(self) -> dict[str, float]:
-        """What the reference scores against itself; by size where the systems differ in theirs."""
+        """The score of the reference against itself, by size if the systems have different sizes."""
         by_size = {score.n[1]: score.self_score["mauve"] for score in self.scores.values() if score.is_published}
         if not by_size:
             return {}
@@ -340,9 +364,9 @@ class Comparison(OrderedSystems, ScoredSystems):
         return {f"self-score, m = {size:,}": value for size, value in sorted(by_size.items(), reverse=True)}
 
     def ordered_differences(self) -> tuple[Difference, ...]:
-        """The differences in the order of the scores, the system of the higher certified area first.
+        """The differences in the order of the scores, the system with the higher certified area first.
 
-        With a baseline each other system minus the baseline.
+        With a baseline, each other system minus the baseline.
         """
         if self.baseline is not None:
             oriented = [pair if pair.second == self.baseline else pair.reverse() for pair in self.differences]
@@ -352,8 +376,8 @@ class Comparison(OrderedSystems, ScoredSystems):
         names = list(self.scores)
         return tuple(sorted(oriented, key=lambda pair: (names.index(pair.first), names.index(pair.second))))
 
-    def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The differences of the certified area as a table; of more than 10 pairs only those of neighbours.
+    def difference_table(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
+        """The differences of the certified area as a table; with more than 10 pairs, only between neighbours.
 
         "" for none.
         """
@@ -367,7 +391,7 @@ class Comparison(OrderedSystems, ScoredSystems):
             for pair in shown
         ]
         title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
-        return render_differences(title, rows, form, width)
+        return render_differences(title, rows, form, width, digits)
 
     def _records(self) -> list[dict[str, Any]]:
         records = []

@@ -1,4 +1,4 @@
-"""The score of one model: of all samples, of each group of them, or where a covariate agrees."""
+"""The score of one model: for all samples, for each group of them, or for samples that agree in a covariate."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from mallow.embed import AnyEmbedder, embed_all
+from mallow.caveats import align_samples
+from mallow.embed import AnyEmbedder, embed_all, read_all
 from mallow.engine import AnyEngine, overall
 from mallow.errors import InputError, warn_about
+from mallow.evaluate._aligned import with_aligned_signature, with_measured_caveats
 from mallow.evaluate._groups import GroupScores, score_groups
 from mallow.evaluate._matched import MatchedScore, score_matched
 from mallow.evaluate._run import Settings
@@ -35,6 +37,7 @@ def score(
     engine: AnyEngine = ...,
     by: None = ...,
     match: None = ...,
+    align: str | Sequence[str] = ...,
 ) -> Score: ...
 
 
@@ -52,6 +55,7 @@ def score(
     engine: AnyEngine = ...,
     by: str | Pair,
     match: None = ...,
+    align: str | Sequence[str] = ...,
 ) -> GroupScores: ...
 
 
@@ -69,6 +73,7 @@ def score(
     engine: AnyEngine = ...,
     by: None = ...,
     match: Match,
+    align: str | Sequence[str] = ...,
 ) -> MatchedScore: ...
 
 
@@ -85,45 +90,51 @@ def score(
     engine: AnyEngine = None,
     by: str | Pair | None = None,
     match: Match | None = None,
+    align: str | Sequence[str] = (),
 ) -> Score | GroupScores | MatchedScore:
-    """How far the model's samples are from the reference: what is certain about the gap, and the published score.
+    """How far the model's samples are from the reference: what the data prove about the gap, and the published score.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data: texts, images, recordings, or features with one row per sample. Samples with the same id (or
-        prompt, without ids) belong together; without either, they are independent.
+        prompt, without ids) belong together. Samples with neither are independent.
     model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The model's samples, of the same kind.
     measure : Measure
         MAUVE* of the paper by default; for features of a string kernel, nearest neighbours
         (`mallow.evidence.MAUVE_KERNEL`), as in the paper.
     embedder : Embedder, callable, name or None
-        Turns samples into features; `mallow.embed` has them, and a function from a list of samples to an array is one.
-        A name is looked up as on the command line. None: the default for texts or images; features need none.
+        Turns samples into features: an embedder of `mallow.embed`, or a function from a list of samples to an array. A
+        name is looked up as on the command line. None: the default for texts or images; features need none.
     prompts : str
-        "joint": where both sides have the same prompts, evidence is about texts with their prompts; "ignore": about the
-        texts alone.
+        "joint": if both sides have the same prompts, evidence is about texts with their prompts. "ignore": it is only
+        about the texts.
     paired : bool
-        Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. For samples
-        without ids and prompts, as many on both sides.
+        Whether row i of the model belongs to row i of the reference, such as an answer to the same prompt. Only for
+        samples without ids and prompts, with equal numbers on both sides.
     repeats : int
         Clusterings with different seeds, whose mean is the published score. They share embedding and reduction.
     rng : int, numpy Generator or None
-        Seed: the same seed gives the same numbers, on any number of threads. A generator draws one, None takes a fresh
-        one. The signature names the seed in use.
+        Seed: the same seed gives the same numbers, on any number of threads. A generator draws a seed, and None takes a
+        fresh seed. The signature includes the seed.
     engine : None, "ray", "ray://…", or an engine
-        What spreads the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to
-        the last bit. Shards that do not fit the memory are read chunk by chunk in either case: docs/scale.md.
+        What runs the work: the threads of this machine, or a Ray cluster (`mallow.Ray`). The result is the same, to the
+        last bit. Shards that do not fit into memory are read chunk by chunk in either case (docs/scale.md).
     by : str or pair of sequences, or None
-        Score each group, such as a topic or a language: a column that both sources have, or the group of each sample of
-        the reference and of each of the model. The result is a `mallow.evaluate.GroupScores`, with p-values
-        corrected for the number of groups. A group with fewer than 30 samples on a side is listed and not scored.
+        Score each group, such as a topic or a language: a column of both sources, or the groups of all samples of the
+        reference and of the model. The result is a `mallow.evaluate.GroupScores`, with p-values corrected for the
+        number of groups. A group with fewer than 30 samples on a side is listed and not scored.
     match : str, pair of sequences or dict, or None
-        Score also where a covariate agrees between the sides: "length" (the characters of texts), a column that both
-        sources have, or one value for each sample of the reference and one for each of the model, numbers or names;
-        ``{"height": pair}`` says what to call it. The result is a `mallow.evaluate.MatchedScore`: how much of the gap
-        goes with the covariate. Who is kept depends on the covariate alone, so that what is left has a valid p-value.
+        Also score a subset in which a covariate agrees between the sides: "length" (the characters of texts), a column
+        of both sources, or one value (a number or a name) for each sample of the reference and of the model;
+        ``{"height": pair}`` gives it a name. The result is a `mallow.evaluate.MatchedScore`: how much of the gap is
+        explained by the covariate. The choice of the subset depends only on the covariate, so its p-value is valid.
+    align : str or sequence of str
+        Differences unrelated to the model that are removed from both sides first: "quotes" (quotation marks, dashes
+        and dots become ASCII), "space" (runs of white space become one space), "case" (lower case), "length" (texts are
+        cut until lengths have one distribution), and "format" for images (one size, mode and JPEG quality). If a
+        caveat reports such a difference and a gap is certified, the caveat also reports the bound without it.
 
     Examples
     --------
@@ -159,9 +170,11 @@ def score(
     pair = {"reference": reference, "model": model}
     result: Score | GroupScores | MatchedScore
     with overall():
-        x, y = embed_all(pair, embedder, lazy=is_whole, paired=paired, prompts=prompts).values()
+        sets = align_samples(read_all(pair, embedder, lazy=is_whole, paired=paired), align)
+        x, y = embed_all(sets, embedder, lazy=is_whole, prompts=prompts).values()
         if is_whole:
-            result = score_whole(x, y, settings, engine)
+            whole = with_aligned_signature(score_whole(x, y, settings, engine), align)
+            result = with_measured_caveats(whole, sets, embedder, measure, prompts=prompts, aligned=align)
         elif by is not None:
             result = score_groups(x.load(), y.load(), by, settings)
         else:

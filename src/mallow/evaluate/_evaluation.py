@@ -1,4 +1,4 @@
-"""The systems of an evaluation, one for a score and several for a comparison: all that their scores are made from."""
+"""The systems of an evaluation, one for a score and several for a comparison, and the parts of their scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, refuse_without_answer
-from mallow.engine import AnyEngine, expect, open_engine, overall, single_threaded_blas, start
+from mallow.engine import AnyEngine, expect, open_engine, overall, resolve_engine, single_threaded_blas, start
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Codebook, Quantize, as_features, row_keys
 from mallow.evaluate._run import (
@@ -60,7 +60,7 @@ class LoadedSystems:
 
     @classmethod
     def of(cls, pairs: Pairs) -> LoadedSystems:
-        """The systems, with what is found out about their rows once."""
+        """The systems, with the keys of their rows, computed once."""
         sides = [samples for pair in pairs.values() for samples in pair]
         points = [side for pair in pairs.values() for side in pair_points(*pair)]
         keys = {id(samples): rows for samples, rows in zip(sides, points, strict=True)}
@@ -70,11 +70,11 @@ class LoadedSystems:
 
     @property
     def whole(self) -> Pairs:
-        """All of their samples, which are those in memory."""
+        """All of their samples, which are in memory."""
         return self.pairs
 
     def caveats(self) -> dict[str, list[Caveat]]:
-        """What gives reason to doubt the samples of each system."""
+        """The caveats about the samples of each system."""
         return check_samples(self.pairs)
 
     def hold_out(self, measure: Measure) -> HeldOut:
@@ -95,7 +95,7 @@ class LoadedSystems:
         """The runs of each system, one per generation."""
         names = [name for name, parts in generations.items() for _ in parts]
         pairs = [pair for parts in generations.values() for pair in parts]
-        if not settings.repeats:  # the units of evidence are those of all systems
+        if not settings.repeats:  # evidence uses the units of all systems
             done = [Run(*pair, [], None, self.units) for pair in pairs]
         elif shares_bins(settings.measure) and len(pairs) > 1:
             done = _shared_runs(settings, pairs)
@@ -124,7 +124,8 @@ Systems = LoadedSystems | StreamedSystems
 
 @contextmanager
 def open_systems(pairs: Pairs, measure: Measure, engine: AnyEngine) -> Iterator[Systems]:
-    """Systems that were embedded with the reference, to be evaluated in memory or, where they must be, in chunks."""
+    """Systems that were embedded with the reference, to be evaluated in memory or, if necessary, in chunks."""
+    engine = None if engine is None else resolve_engine(engine)
     references = [reference for reference, _ in pairs.values()]
     measure = measure_for(measure, references[0])
     one_reference = all(reference is references[0] for reference in references)
@@ -143,25 +144,25 @@ def open_systems(pairs: Pairs, measure: Measure, engine: AnyEngine) -> Iterator[
 
 
 def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) -> bool:
-    """Whether samples are evaluated in chunks: on an engine, beyond the memory, or beyond what is clustered."""
+    """Whether samples are evaluated in chunks: on an engine, if they exceed the memory, or if not all are clustered."""
     estimator = measure.estimator
     rows, width = sum(map(len, sets)), sets[0].width
     if not isinstance(estimator, Quantize) or estimator.method is not None or min(map(len, sets)) < width:
-        return False  # other estimators and quantisers need all rows at once; and so few rows fit anywhere
+        return False  # other estimators and quantisers need all rows at once, and so few rows fit anywhere
     beyond = any(samples.shards is not None for samples in sets) and not fits_memory(rows, width)
     return engine is not None or beyond or len(sets[0]) + max(map(len, sets[1:])) > estimator.sample
 
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """What explains the evidence about a system.
+    """The explanation of the evidence about a system.
 
     Attributes
     ----------
     reasons : tuple of Reason
         Telltale signs.
     texts_alone : Certificate or None
-        By the spaces that do not look at prompts: `HeldOut.certify_texts_alone`.
+        By the spaces that do not use prompts: `HeldOut.certify_texts_alone`.
     answers : dict
         How alike the answers to one prompt are: `compare_answers`.
     """
@@ -173,12 +174,12 @@ class Explained:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What the scores of some systems are made from.
+    """The parts from which the scores of several systems are built.
 
     Attributes
     ----------
     settings : Settings
-        With the measure in use.
+        The settings, with the measure in use.
     runs : dict
         System → its runs, one per generation.
     self_scores : dict
@@ -186,9 +187,9 @@ class Evaluation:
     held_out : HeldOut
         The evidence about all systems.
     explained : dict
-        System → what explains its evidence.
+        System → the explanation of its evidence.
     caveats : dict
-        System → what gives reason to doubt its samples.
+        System → caveats about its samples.
     """
 
     settings: Settings
@@ -200,10 +201,10 @@ class Evaluation:
 
 
 def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = False) -> Evaluation:
-    """The runs, the evidence and the self-score of each system. Nothing is warned about.
+    """The runs, the evidence and the self-score of each system, without warnings.
 
-    With `split`, each generation of several samples per prompt has a run of its own. The parts of a single system share
-    the processors; of several, one part after the other runs for all systems at once.
+    With `split`, each of several generations per prompt has its own run. The parts of a single system share the
+    processors. With several systems, one part after the other runs for all systems at once.
     """
     pairs = systems.pairs
     reference = next(iter(pairs.values()))[0]
@@ -233,9 +234,9 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
         return systems.score_itself(settings, generations) if isinstance(systems, LoadedSystems) else {}
 
     with overall(), single_threaded_blas(), _parts(measure, systems) as begin:
-        # Chunks are read for one thing at a time.
+        # Chunks are read for one purpose at a time.
         evidence_task = begin.own(gather) if systems.complete else None
-        # An estimator that a user brought, and that is wrong, must say so of the pair, not of the reference alone.
+        # A user's estimator that fails must fail for the pair first, not for the reference.
         self_task = begin.estimate(score_itself) if is_safe_on_threads(measure) else None
         check_task = begin.own(systems.caveats)
         runs = systems.runs(settings, generations, begin)
@@ -248,7 +249,7 @@ def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = Fals
 
 @contextmanager
 def _parts(measure: Measure, systems: Systems) -> Iterator[Parts]:
-    """How the parts of an evaluation begin."""
+    """The functions that start the parts of an evaluation."""
     if len(systems.pairs) > 1:
         yield Parts()
     elif isinstance(systems, StreamedSystems):
@@ -259,7 +260,7 @@ def _parts(measure: Measure, systems: Systems) -> Iterator[Parts]:
 
 
 def _expect_work(systems: Systems, settings: Settings) -> None:
-    """Tell the bar how long the parts take, roughly."""
+    """Tell the progress bar roughly how long the parts take."""
     estimator, clustering, checking = settings.measure.estimator, 0.0, 0.0
     for reference, model in systems.whole.values():
         n, m, width = len(reference), len(model), reference.width
@@ -273,7 +274,7 @@ def _expect_work(systems: Systems, settings: Settings) -> None:
 
 
 def _check_answer(measure: Measure, systems: Systems) -> None:
-    """Raise an InputError where the samples have no answer."""
+    """Raise an InputError if the samples cannot be scored."""
     if systems.complete:
         points = [pair_points(*pair) for pair in systems.pairs.values()]
         refuse_without_answer(measure, [points[0][0], *(y for _, y in points)])
@@ -283,7 +284,7 @@ def _check_answer(measure: Measure, systems: Systems) -> None:
 
 
 def _split_systems(systems: Systems) -> tuple[Generations, dict[str, list[Caveat]]]:
-    """The generations of each system, and what is doubtful about its prompts."""
+    """The generations of each system, and the caveats about its prompts."""
     generations, doubts = {}, {}
     for name, (reference, samples) in systems.pairs.items():
         ordered, doubts[name] = match_prompts(reference, samples)
@@ -317,14 +318,14 @@ def _shared_runs(settings: Settings, pairs: Sequence[tuple[Samples, Samples]]) -
 
 
 def shares_bins(measure: Measure) -> bool:
-    """Whether all systems are to have the same bins."""
+    """Whether all systems share the same bins."""
     return isinstance(measure.estimator, Quantize) and measure.estimator.codebook == "shared"
 
 
 def _with_one_number_of_bins(measure: Measure, generations: Generations) -> Measure:
-    """The measure with as many bins for all systems as the smallest of them allows.
+    """The measure with the number of bins of the smallest system, for all systems.
 
-    Otherwise sizes would make a winner.
+    Otherwise the sizes could decide the winner.
     """
     estimator = measure.estimator
     if not isinstance(estimator, Quantize) or estimator.bins != "auto" or isinstance(estimator.codebook, Codebook):
@@ -337,9 +338,9 @@ def _with_one_number_of_bins(measure: Measure, generations: Generations) -> Meas
 
 
 def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[Caveat]]:
-    """Samples in the order of the reference's ids, generation by generation, with what was doubtful about it.
+    """Samples in the order of the reference's ids, generation by generation, with caveats about this.
 
-    Without ids, with ids that the reference does not have, or where some samples are missing, the order stays as it is.
+    Without ids, with ids that the reference does not have, or if some samples are missing, the order stays the same.
     """
     times = samples.generations
     if not (reference.ids and samples.ids and times):
@@ -361,12 +362,12 @@ def match_prompts(reference: Samples, samples: Samples) -> tuple[Samples, list[C
 
 
 def _as_one(samples: Samples) -> Samples:
-    """Samples that cannot be matched with prompts count as one generation: without ids, nothing is split."""
+    """Samples that cannot be matched with prompts count as one generation, so nothing is split without ids."""
     return samples if samples.generations == 1 else Samples.trusted(**vars(samples) | {"ids": None, "prompts": None})
 
 
 def split_generations(samples: Samples) -> list[Samples]:
-    """The samples of each generation. They come one generation after the other, as `match_prompts` puts them."""
+    """The samples of each generation. `match_prompts` has put one generation after the other."""
     times = samples.generations if samples.ids else 1
     if not times or times == 1:
         return [samples]

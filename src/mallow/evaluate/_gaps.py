@@ -1,4 +1,4 @@
-"""Two gaps compared: is (reference 1, model 1) farther apart than (reference 2, model 2)?"""
+"""A comparison of two gaps: is (reference 1, model 1) farther apart than (reference 2, model 2)?"""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GapDifference(ScoredSystems):
-    """Two gaps, each between a reference and a model of its own, and their difference.
+    """Two gaps, each between its own reference and model, and their difference.
 
     Attributes
     ----------
     scores : dict
         Name → Score of each pair, at equal sizes.
     difference : Difference
-        Of the certified summaries, first minus second, with a 95% interval and a p-value of "equally large".
+        The difference of the certified summaries, first minus second, with a 95% interval and a p-value for "equally
+        large".
     left_out : tuple of int
         How many samples of each pair were left out to make the sizes equal.
     caveats : tuple of Caveat
@@ -63,7 +64,7 @@ class GapDifference(ScoredSystems):
 
     @property
     def larger(self) -> str | None:
-        """The pair with the larger gap; None where they cannot be told apart at the 5% level."""
+        """The pair with the larger gap; None if they do not differ at the 5% level."""
         gap = self.difference
         if gap.p_value["mauve"] >= LEVEL:
             return None
@@ -71,7 +72,7 @@ class GapDifference(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which gap is larger, by how much, and how sure that is."""
+        """Which gap is larger, by how much, and with which certainty."""
         gap = self.difference
         low, high = gap.interval["mauve"]
         amount = (
@@ -113,22 +114,21 @@ def compare_gaps(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> GapDifference:
-    """Which of two gaps is larger, each between a reference and a model of its own.
+    """Which of two gaps is larger, each between its own reference and model.
 
-    Such as: is the model farther from people in German than another, or the same, model in English? Each gap gets its
-    own held-out evidence. The errors of both are those of means over units, and units that occur in both pairs, by
-    their ids, count once. What is compared is what evidence finds at these sizes, so the larger pair is cut to the size
-    of the smaller one: by units, chosen by a hash.
+    For example, is the model farther from people in German than the same (or a different) model in English? Each gap
+    gets its own held-out evidence. The errors of both are errors of means over units, and units that occur in both
+    pairs, by their ids, count once. Evidence depends on the sizes, so the larger pair is cut to the size of the smaller
+    pair, by units, chosen by a hash.
 
     Parameters
     ----------
     pairs : mapping name → (reference, model)
-        Two of them; samples of any kind that `score` takes.
+        Two pairs, with samples of any kind that `score` takes.
     measure :
         Estimator, divergence and scale, as in `score`.
     embedder :
-        What turns the samples of both pairs into points, as in `score`. Samples without ids and prompts are
-        independent.
+        The embedder for the samples of both pairs, as in `score`. Samples without ids and prompts are independent.
     repeats :
         How many clusterings are averaged, as in `score`.
     rng :
@@ -167,7 +167,7 @@ def compare_gaps(
 
 
 def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference:
-    """The certified summaries of the first score minus those of the second, whose units are known by their keys."""
+    """The certified summaries of the first score minus the second, with units identified by their keys."""
     (first, one), (second, other) = scores.items()
     if one.evidence is None or other.evidence is None:
         raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
@@ -178,7 +178,7 @@ def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference
 
 
 def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
-    """The certificate of a score, its influence on units that are numbered by the keys of both pairs."""
+    """The certificate of a score, with its influence on units that are numbered by the keys of both pairs."""
     evidence = score.evidence
     if evidence is None:
         raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
@@ -189,7 +189,7 @@ def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
 
 
 def _first_units(reference: Samples, model: Samples, sizes: tuple[int, int]) -> tuple[Samples, Samples]:
-    """The samples of the units with the smallest keys, which are hashes, up to so many of each side."""
+    """The samples of the units with the smallest keys, which are hashes, up to this many of each side."""
     units = find_units(reference, model)
     cut = []
     for samples, numbers, size in zip((reference, model), units.sets, sizes, strict=True):

@@ -18,7 +18,7 @@ from mallow.evidence import holm
 from mallow.results import TableData, join_names, p_number
 from mallow.samples import Samples
 
-_FEWEST = 30  # chosen: samples of each side in a group that is scored; with fewer nothing can be certified
+_FEWEST = 30  # chosen: samples of each side in a scored group; with fewer, nothing can be certified
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +55,7 @@ class GroupScores(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """In which groups a gap is proven."""
+        """The groups with a proven gap, in a sentence."""
         count, level = len(self.scores), "(5% level, corrected for all groups)"
         if not self.with_gap:
             return f"No gap is proven in any group {level}."
@@ -87,14 +87,14 @@ class GroupScores(ScoredSystems):
 
 
 def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> GroupScores:
-    """The score of each group of samples that have features. Nothing is warned about.
+    """The score of each group of samples that have features, without warnings.
 
     Parameters
     ----------
     x, y : Samples
         The reference and the model.
     groups : pair of sequences
-        The group of each sample of the reference, and of each of the model.
+        The groups of all samples of the reference, and of the model.
     settings : Settings
     """
     labels = _labels(groups, x, y)

@@ -29,13 +29,13 @@ Labels = NDArray[np.int64]
 
 _POWER = 0.8
 _FEW = 20  # chosen, as for votes: with fewer clusters intervals are long
-_EXACT = 12  # chosen: clusters that differ, up to which all 2^k exchanges of two systems are counted
+_EXACT = 12  # chosen: up to this many clusters that differ, all 2^k exchanges of two systems are counted
 _MOST_PAIRS = 10  # chosen, as for comparisons: the differences of more pairs do not fit a screen
 
 
 @dataclass(frozen=True)
 class ItemDifference:
-    """How much higher the mean score of one system is than that of another, on the same items.
+    """The difference between the mean scores of two systems on the same items.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ItemDifference:
         The second system.
     difference : float
     interval : tuple
-        95%, of this difference alone: for other items (clusters) of the same kind.
+        A 95% interval of this difference, not corrected for other pairs, for other items (clusters) of the same kind.
     error : float
         The cluster-robust standard error of the difference.
     p_value : float
@@ -54,7 +54,7 @@ class ItemDifference:
         The p-value after Holm's correction over all pairs.
     detectable : float
         The smallest true difference that this many items show with 80% probability, after correction for the number of
-        pairs. NaN where the scores of both systems differ by the same amount on all items.
+        pairs. NaN if the scores of both systems differ by the same amount on all items.
     """
 
     first: str
@@ -78,31 +78,31 @@ class ItemDifference:
 
     @property
     def better(self) -> str:
-        """The system whose mean score is higher."""
+        """The system with the higher mean score."""
         return self.first if self.difference > 0 else self.second
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemComparison(OrderedSystems, ScoredSystems):
-    """Mean scores of several systems on the same items, and what can be said about their order.
+    """Mean scores of several systems on the same items, and conclusions about their order.
 
     Attributes
     ----------
     scores : dict
-        System → mean score with a 95% interval, highest first. For a comparison of two systems look at `differences`,
-        which are more precise than two intervals suggest.
+        System → mean score with a 95% interval, highest first. To compare two systems, use `differences`, which are
+        more precise than two intervals suggest.
     differences : tuple of ItemDifference
-        Between all pairs, the system of the higher mean first.
+        Between all pairs, the system with the higher mean first.
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first. A system may be in several groups.
+        Systems that do not differ significantly, best first. A system may be in several groups.
     items : int
-        How many items all systems have.
+        The number of items that all systems have.
     clusters : int
-        How many groups of items are independent of each other; as many as items if there are no clusters.
+        The number of independent groups of items; equal to `items` without clusters.
     detect : float or None
-        The difference for which the table of differences tells how many items are needed.
+        The difference for which the table of differences lists how many items are needed.
     caveats : tuple of Caveat
     """
 
@@ -123,15 +123,15 @@ class ItemComparison(OrderedSystems, ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which system has the highest mean score, if there is a clear winner, and which has the lowest."""
+        """The system with the highest mean score, if there is a clear winner, and the system with the lowest."""
         text = self._order_sentences("Highest mean score", "a lower one", "Lowest mean score")
         grouped = "" if self.clusters == self.items else f" in {self.clusters:,} clusters"
         return f"{text} {self.items:,} items{grouped}."
 
     def items_needed(self, difference: float) -> dict[tuple[str, str], int]:
-        """For each pair the number of items that shows a difference of this size with 80% power, after correction.
+        """For each pair, the number of items that shows a difference of this size with 80% power, after correction.
 
-        Items of the same kind, in clusters of the same size. Pairs whose scores never differ are left out.
+        This assumes items of the same kind, in clusters of the same size. Pairs whose scores never differ are left out.
         """
         target = positive("difference", difference)
         return {
@@ -140,8 +140,8 @@ class ItemComparison(OrderedSystems, ScoredSystems):
             if pair.detectable > 0
         }
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.difference_table(width=width)]
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.difference_table(form, width=width)]
 
     def _table(self) -> TableData:
         rows = []
@@ -153,7 +153,7 @@ class ItemComparison(OrderedSystems, ScoredSystems):
         return TableData(["", "mean score", "95% interval", "rank", "tie group"], rows, left=(0, 4))
 
     def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The differences as a table; of more than 10 pairs only those of neighbours."""
+        """The differences as a table; with more than 10 pairs, only between neighbours."""
         neighbours, every = set(pairwise(self.scores)), self.differences
         shown = [pair for pair in every if len(every) <= _MOST_PAIRS or (pair.first, pair.second) in neighbours]
         title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
@@ -195,7 +195,7 @@ class ItemComparison(OrderedSystems, ScoredSystems):
         return {**super().brief(), "systems": systems}
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the ranks that each system may have, one line per system; returns the axes.
+        """Draw the possible ranks of each system, one line per system; returns the axes.
 
         The letters beside a name are its tie groups: no two systems with the same letter differ significantly.
         """
@@ -214,12 +214,13 @@ def compare_items(
 ) -> ItemComparison:
     """Which systems have a higher mean score than others on the same items, such as the questions of a benchmark.
 
-    Scores are subtracted item by item, so that easy and hard items cancel. Repeated samples of an item are averaged
-    first. Items of one cluster, such as questions about one passage, depend on each other: standard errors are those of
-    a jackknife over clusters. For independent items they are equation 1 of Miller (2024, "Adding Error Bars to Evals"),
-    for G clusters of equal size his clustered errors times √(G / (G − 1)), up to terms of order 1/n. Student's
-    quantiles have G − 1 degrees of freedom, and fewer if the sizes differ. Where at most 12 clusters differ between two
-    systems, p is at least that of exchanging the two systems within clusters. Holm's correction covers all pairs.
+    Scores are subtracted item by item, so easy and hard items cancel. Repeated samples of an item are averaged first.
+    Items of one cluster, such as questions about one passage, depend on each other, so standard errors come from a
+    jackknife over clusters. For independent items they are equation 1 of Miller (2024, "Adding Error Bars to Evals").
+    For G clusters of equal size they are his clustered errors times √(G / (G − 1)), up to terms of order 1/n. Student's
+    quantiles have G − 1 degrees of freedom, and fewer if the sizes differ. If at most 12 clusters differ between two
+    systems, p is at least the p-value from exchanging the two systems within clusters. Holm's correction covers all
+    pairs.
 
     Parameters
     ----------
@@ -227,16 +228,16 @@ def compare_items(
         Two or more. Scores are a mapping item → score (or list of scores, for repeated samples), a list of numbers with
         one per item, a table, or the path of a file: samples_*.jsonl of lm-evaluation-harness, .eval or .json of
         Inspect, per_instance_stats.json of HELM; or .jsonl, .json or .csv with the columns ``item`` (or ``id``),
-        ``score`` and, if wanted, ``cluster``. True and false count as 1 and 0. Items that only some systems have are
-        left out.
+        ``score`` and, if wanted, ``cluster``. True and false count as 1 and 0. Only items that all systems have are
+        used.
     metric : str or None
-        The name of the score where a file has several, such as ``acc_norm`` or ``exact_match,flexible-extract``.
-        Scores without names are taken as they are.
+        The name of the score if a file has several, such as ``acc_norm`` or ``exact_match,flexible-extract``. It does
+        not apply to scores without names.
     clusters : str, mapping or None
-        Item → its cluster; or the field that holds it, such as ``doc.passage``. None: the column ``cluster``, where
-        there is one; otherwise each item is independent.
+        Item → its cluster; or the field that holds it, such as ``doc.passage``. None: the column ``cluster``, if there
+        is one; otherwise each item is independent.
     detect : float or None
-        A difference to plan for: the table of differences then tells how many items are needed to detect it.
+        A difference to plan for. The table of differences then lists how many items are needed to detect it.
 
     Examples
     --------
@@ -275,7 +276,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _cluster_labels(read: Mapping[str, Any], items: list[str], clusters: Any) -> Labels:
-    """The number of each item's cluster."""
+    """The cluster number of each item."""
     known: dict[str, str] = {}
     if isinstance(clusters, Mapping):
         known = {str(item): str(cluster) for item, cluster in clusters.items()}
@@ -319,7 +320,7 @@ def _compare(
 ) -> ItemComparison:
     """The result for mean scores, one row per item, the columns in the order of the systems."""
     sizes = np.bincount(labels).astype(float)
-    freedom = max(sizes.sum() ** 2 / (sizes**2).sum() - 1.0, 1.0)  # the clusters that there are in effect, minus one
+    freedom = max(sizes.sum() ** 2 / (sizes**2).sum() - 1.0, 1.0)  # the effective number of clusters, minus one
     half = float(stdtrit(freedom, 1.0 - LEVEL / 2))
     scores = {}
     for name, column in zip(names, means.T, strict=True):
@@ -354,7 +355,7 @@ def _error(values: Array, labels: Labels, sizes: Array) -> float:
 
 
 def _exchange(sums: Array) -> float:
-    """The p-value of exchanging two systems within clusters, where few clusters differ; 0 where many do."""
+    """The p-value from exchanging two systems within clusters if few clusters differ; 0 if many do."""
     sums = sums[sums != 0]
     if len(sums) > _EXACT:
         return 0.0

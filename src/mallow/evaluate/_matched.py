@@ -1,4 +1,4 @@
-"""A score after length, or another covariate, agrees between the sides: how much of the gap was that?"""
+"""A score of samples matched in length or in a different covariate: how much of the gap does it explain?"""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from mallow.results import TableData, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
 
-_BINS = 20  # chosen: of a covariate that is a number; each holds a twentieth of both sides together
-_FEWEST = 100  # chosen: samples of each side that have to be left
+_BINS = 20  # chosen: for a numeric covariate; each bin holds a twentieth of both sides together
+_FEWEST = 100  # chosen: samples of each side that must remain
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MatchedScore(ScoredSystems):
-    """A score before and after a covariate was made to agree.
+    """A score before and after a covariate was matched.
 
     Attributes
     ----------
     covariate : str
-        What was matched.
+        The name of the covariate.
     before : Score
-        Of all samples.
+        The score of all samples.
     same_size : Score
-        Of as many samples as could be matched, taken at random: what to compare with.
+        The score of a random subset of the same size as the matched samples, for comparison.
     matched : Score
-        Of the matched samples.
+        The score of the matched samples.
     difference : Difference
-        Of the certified summaries, matched minus the same size at random.
+        The difference of the certified summaries, matched minus random subset.
     kept : float
-        The share of the samples that could be matched: how far the covariate overlaps.
+        The share of the samples that could be matched, a measure of the overlap of the covariate.
     means : dict
-        The mean of the covariate, of the reference and of the model, "before" and "matched"; empty for categories.
+        The means of the covariate in the reference and the model, "before" and "matched"; empty for categories.
     caveats : tuple of Caveat
         Reasons for doubt.
     """
@@ -69,7 +69,7 @@ class MatchedScore(ScoredSystems):
 
     @property
     def explained(self) -> float | None:
-        """The share of the certified gap (its frontier integral) that went when the covariate was matched.
+        """The share of the certified gap (its frontier integral) that disappears when the covariate is matched.
 
         None without a gap.
         """
@@ -78,7 +78,7 @@ class MatchedScore(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """How much of the gap goes with the covariate, and what is left."""
+        """How much of the gap the covariate explains, and how much remains."""
         after, low, high = self.matched, *self.difference.interval["mauve"]
         left = (
             f"A gap is left at equal {self.covariate} ({p_text(after.p_value)})."
@@ -116,19 +116,19 @@ class MatchedScore(ScoredSystems):
 
 
 def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> MatchedScore:
-    """The score where a covariate agrees between the sides. Nothing is warned about.
+    """The score of samples that agree in a covariate, without warnings.
 
-    Samples are kept so that the covariate has the same distribution on both sides: of each of its categories (twenty
-    ranges, for a number) as large a share as both sides have. Who is kept depends on the covariate alone, never on
-    texts or features, so that the certificate and the p-value of what is left hold as they are. The comparison is with
-    as many samples taken at random: fewer samples certify less, whatever they are.
+    Samples are kept so that the covariate has the same distribution on both sides: in each of its categories (twenty
+    ranges, for a number), the share that both sides have. The choice depends only on the covariate, never on texts or
+    features, so the certificate and the p-value of the matched samples are valid. The comparison is with a random
+    subset of the same size, because fewer samples always certify less.
 
     Parameters
     ----------
     x, y : Samples
         The reference and the model, with features.
     match : "length", pair of sequences, or dict
-        The values of the reference and those of the model, with a name as ``{name: pair}``.
+        The values for the reference and for the model, with a name as ``{name: pair}``.
     settings : Settings
     """
     name, values = _covariate(match, x, y)
@@ -166,7 +166,7 @@ def _few_left(chosen: tuple[Indices, Indices], name: str) -> list[Caveat]:
 
 
 def _covariate(match: Any, x: Samples, y: Samples) -> tuple[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """The name of the covariate, and its values of both sides: numbers, or names."""
+    """The name of the covariate, and its values on both sides: numbers, or names."""
     if isinstance(match, str) and match == "length":
         lengths = [np.array([len(text) for text in side.require_texts()], np.float64) for side in (x, y)]
         return match, (lengths[0], lengths[1])
@@ -192,7 +192,7 @@ def _covariate(match: Any, x: Samples, y: Samples) -> tuple[str, tuple[NDArray[A
 
 
 def _categories(values: tuple[NDArray[Any], NDArray[Any]]) -> tuple[Indices, Indices]:
-    """The category of each sample: its value, or the range that it lies in where there are many different numbers."""
+    """The category of each sample: its value, or its range if there are many different numbers."""
     pooled = np.concatenate(values)
     distinct, label = np.unique(pooled, return_inverse=True)
     if pooled.dtype.kind == "f" and len(distinct) > _BINS:
@@ -204,7 +204,7 @@ def _categories(values: tuple[NDArray[Any], NDArray[Any]]) -> tuple[Indices, Ind
 def _match(
     values: tuple[NDArray[Any], NDArray[Any]], rng: np.random.Generator
 ) -> tuple[tuple[Indices, Indices], float]:
-    """Which samples of both sides are kept, by the covariate alone, and what share of them."""
+    """Which samples of both sides are kept, by the covariate only, and which share of them."""
     labels = _categories(values)
     count = int(max(of_side.max() for of_side in labels)) + 1
     shares = [np.bincount(of_side, minlength=count) / len(of_side) for of_side in labels]
@@ -214,7 +214,7 @@ def _match(
         wanted = _whole_parts(common * len(of_side))
         order = rng.permutation(len(of_side))
         rank: Array = np.empty(len(of_side))
-        for label in range(count):  # the place of each sample among those of its category, in a random order
+        for label in range(count):  # the position of each sample within its category, in a random order
             members = order[of_side[order] == label]
             rank[members] = np.arange(len(members))
         chosen.append(np.flatnonzero(rank < wanted[of_side]))
@@ -222,7 +222,7 @@ def _match(
 
 
 def _whole_parts(parts: Array) -> Indices:
-    """Whole numbers that are at most these and miss their sum by less than one, the largest fractions rounded up."""
+    """These numbers rounded down, except the largest fractions, so that the sum changes by less than one."""
     down = np.floor(parts + 1e-9)
     up = np.argsort(-(parts - down), kind="stable")[: round(float(parts.sum() - down.sum()))]
     down[up[parts[up] - down[up] > 1e-9]] += 1.0

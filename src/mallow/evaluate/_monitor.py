@@ -1,6 +1,6 @@
-"""A score that follows a model while it trains, and an alarm that may be looked at after every batch.
+"""A score that follows a model while it trains, and an alarm that may be checked after every batch.
 
-Bins and views of the features are fixed once; every batch only adds to counts and sums.
+Bins and views of the features are fixed once; each batch only adds to counts and sums.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from mallow.samples import Samples, read
 from mallow.theory import KL, Partition
 from mallow.theory.smoothing import krichevsky_trofimov
 
-_FEWEST = 20  # reference samples; chosen: with fewer, not even one bin can be fitted and counted
+_FEWEST = 20  # reference samples; chosen: fewer do not allow fitting and counting even one bin
 _DRAWS = 20  # of the self-score; chosen
 _LEVEL = 0.05  # of an alarm: the usual one
 
@@ -61,43 +61,42 @@ _LEVEL = 0.05  # of an alarm: the usual one
 class Monitor:
     """The score of all samples of a model seen so far, for a training loop, with an alarm that is valid at every look.
 
-    `update` costs only as much as its batch. `alarm` says whether the model's samples come from another distribution
-    than the reference's: look after every batch and stop when you like; over all looks together, a model without a gap
-    raises an alarm with a probability of at most 5%. `p_value` says how sure it is.
+    `update` costs only as much as its batch. `alarm` shows whether the distribution of the model's samples differs from
+    the reference. You can check it after every batch and stop at any time: however often you check, the chance of a
+    false alarm is at most 5%. `p_value` is its p-value.
 
     A quarter of the reference, drawn at random, fits the bins. The other three quarters are counted in them, once. From
-    then on the bins stay as they are: a batch is embedded, each sample falls into a bin, and the samples themselves are
-    forgotten.
+    then on the bins do not change: a batch is embedded, each sample falls into a bin, and the samples themselves are
+    dropped.
 
-    The value is not that of `mallow.score`, which clusters both samples anew each time: follow the values of one
-    monitor, compare them with their own self-score, and quote `score`. Bins that were fitted on real data alone are
-    coarse where a model writes what nobody writes, so strange samples cost less. For 990 continuations of 1,000 WebText
-    prompts (GloVe, 75 bins) frozen and joint bins gave 0.86 and 0.82 for beam search, 0.91 and 0.82 for greedy
-    decoding, 0.97 and 0.98 for contrastive search, 0.98 and 0.99 for nucleus sampling; for Gaussians in 64 dimensions
-    one standard deviation apart along the first (n = 5,000), 0.69 and 0.66. To see what a model invents, fit a codebook
-    on real data together with samples of an early model, ``Quantize(bins=500).fit(real, early)``, and pass
+    The value differs from `mallow.score`, which clusters both samples anew each time. Follow the values of one monitor,
+    compare them with their own self-score, and report the value of `score`. Bins that were fitted only on real data are
+    coarse for texts that no person writes, so strange samples cost less. For 990 continuations of 1,000 WebText prompts
+    (GloVe, 75 bins), frozen and joint bins gave 0.86 and 0.82 for beam search, 0.91 and 0.82 for greedy decoding, 0.97
+    and 0.98 for contrastive search, 0.98 and 0.99 for nucleus sampling; for Gaussians in 64 dimensions one standard
+    deviation apart along the first (n = 5,000), 0.69 and 0.66. To detect such texts, fit a codebook on real data
+    together with samples of an early model, ``Quantize(bins=500).fit(real, early)``, and pass
     ``Measure(Quantize(codebook=…))`` with other real data.
 
     The reference samples that fit the bins are not counted, since k-means evens out their counts: with them, a perfect
-    model scored 0.962 over a self-score of 0.944, which can hide a small gap; without them 0.937 over 0.937 (means
-    of 8 runs, 2,000 and 1,000 samples, 200 bins).
+    model scored 0.962 with a self-score of 0.944, which can hide a small gap; without them, 0.937 with 0.937 (means of
+    8 runs, 2,000 and 1,000 samples, 200 bins).
 
-    The alarm does not rest on the score. It compares means over the samples: of the features in the full width,
-    weighted in two ways so that directions of small variance count, of distances from the centre, and of the bins. Sums
-    and counts are all that is kept. Of texts it also looks at the style and at how near they are to their prompts, as
-    long as all samples of the model have prompts. The bins are those of the features. With 1,000 texts as the reference
-    it sounded after 20 samples of greedy decoding, 85 of contrastive search, 125 of typical sampling and 180 of top-k
-    sampling by the features (medians, GPT-2 large on WebText,
-    default embedder), where the bins alone saw only greedy decoding. What all looks share, the noise of the reference,
-    is part of the test: more samples of the model than ten times the reference hardly add to it. The method:
-    `mallow.evidence.SequentialTest`.
+    The alarm does not use the score. It compares means over the samples: of all features, weighted in two ways so that
+    directions of small variance count, of distances from the centre, and of the bins. Only sums and counts are kept.
+    For texts it also uses the style and the similarity to their prompts, as long as all samples of the model have
+    prompts. Only the features have bins. With 1,000 texts as the reference the alarm was raised after 20 samples of
+    greedy decoding, 85 of contrastive search, 125 of typical sampling and 180 of top-k sampling by the features
+    (medians, GPT-2 large on WebText, default embedder), whereas the bins alone detected only greedy decoding. The noise
+    of the reference, which all checks share, is part of the test, so more model samples than ten times the reference
+    hardly help. The method is `mallow.evidence.SequentialTest`.
 
     Samples with the same id (without ids, the same prompt) are one unit, in one batch or in many. They count as if they
-    were equal: t samples in units of sizes g are worth t²/Σg² independent ones, so that further generations for the
-    same prompt change the mean and add no certainty. Without ids every sample counts as independent: several
-    generations for each prompt then raise false alarms (89% of runs with four, half of whose variance lies between
-    prompts). Prompts that reference and model share make the alarm conservative; samples of those that fitted the bins
-    are left out of it.
+    were equal: t samples in units of sizes g are worth t²/Σg² independent samples, so more generations for the same
+    prompt change the mean but add no certainty. Without ids every sample counts as independent. Several generations for
+    each prompt then raise false alarms (in 89% of runs with four generations and half of the variance between prompts).
+    Prompts that reference and model share make the alarm conservative. Model samples for prompts that fitted the bins
+    are left out of the alarm.
 
     Parameters
     ----------
@@ -109,8 +108,8 @@ class Monitor:
         As in `mallow.score`. It must embed each sample independently of the others, so string kernels are not accepted.
         Batches are not cached, since a model in training never writes the same text again.
     measure : Measure
-        Its estimator must be `Quantize`. ``bins="auto"`` goes by the counted reference samples. A measure with a
-        `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
+        Its estimator must be `Quantize`. ``bins="auto"`` depends on the number of counted reference samples. A measure
+        with a `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
     tolerance : float or None
         The alarm sounds when MAUVE has been below it, rather than at any gap: as long as it never was, with a
         probability of at most 5% over all looks (`mallow.evidence`, `_betting.py`). Each sample of the reference takes
@@ -120,15 +119,15 @@ class Monitor:
         recent `window` samples stay. What is tested is that MAUVE between the window and the present is at least the
         tolerance at every look: a drift that is slow in comparison with the window raises no alarm.
     prompts : str
-        "joint": where the texts of the reference have prompts, the alarm also looks at how near each text is to its
-        own; "ignore": at the texts only.
+        "joint": if the texts of the reference have prompts, the alarm also uses the similarity of each text to its
+        prompt. "ignore": it only uses the texts.
     rng : int, numpy Generator or None
         Seed of the split, of the clustering, and of the self-score.
 
     Attributes
     ----------
     measure : Measure
-        With the fitted codebook.
+        The measure, with the fitted codebook.
     reference_counts : int array (bins,)
         How many samples of the reference fell into each bin.
     counts : int array (bins,)
@@ -148,10 +147,10 @@ class Monitor:
     A monitor pickles if its embedder does. For several workers, make one monitor, give each worker a copy
     (`copy.deepcopy`, or pickle), and `merge` them: counts, sums and score are bit-equal to one pass over the same
     features, for any parts, in any order and any tree, across processes and machines (examples/distributed_monitor.py).
-    `p_value` is the least over the looks of one monitor. Merging is not a look, and takes over none: the next one is
-    when `p_value`, `alarm` or `compute` is asked, at all samples. So merge into a copy that has counted nothing, and
-    the p-value is that of all samples, whatever the order was. The 5% are those of one monitor until its next `reset`;
-    eight workers that are watched separately have 5% each.
+    `p_value` is the smallest over the checks of one monitor. Merging is not a check, and takes over no earlier checks.
+    The next check is the next use of `p_value`, `alarm` or `compute`, with all samples. So merge into a copy that has
+    counted nothing, and the p-value is for all samples, in any order. The 5% hold for one monitor until its next
+    `reset`; eight workers that are watched separately have 5% each.
 
     Examples
     --------
@@ -193,7 +192,7 @@ class Monitor:
         rows = as_features("reference", samples.require_features())
         self._made_by, self._width = samples.embedder, rows.shape[1]
         kept = isinstance(measure.estimator.codebook, Codebook)
-        if not kept or self._width == 1:  # bins of other data can tell rows apart that are all the same here
+        if not kept or self._width == 1:  # bins of other data can separate rows that are all the same here
             refuse_without_answer(measure, [rows])
         order, units, fitting = split_reference(samples, rows, self._seed)
         self._codebook = fit_codebook(rows[order[:fitting]], len(rows), measure.estimator, self._seed)
@@ -252,17 +251,18 @@ class Monitor:
 
     @property
     def p_value(self) -> float:
-        """Of the hypothesis that the model's samples come from the reference's distribution, over all looks so far.
+        """The p-value for "the model's samples come from the reference's distribution", over all checks so far.
 
-        Valid however often, and whenever, it is looked at: where there is no gap, it ever falls below 0.05 with a
-        probability of at most 5%. It never rises between resets, is 1 before ten samples, and at least 1e-4.
+        It is valid however often, and whenever, it is checked: without a gap, the chance that it ever falls below 0.05
+        is at most 5%. It never rises between resets, is 1 before ten samples, and at least 1e-4.
         """
         return min(self.p_values.values())
 
     @property
     def p_values(self) -> dict[str, float]:
-        """The p-values of "mean", "fine mean", "spread" and "bins", and of the first three in each space beside the
-        features ("style: mean"), corrected for their number; `p_value` is the least.
+        """The p-values of "mean", "fine mean", "spread" and "bins", corrected for their number.
+
+        Further spaces add the first three, such as "style: mean". `p_value` is the smallest.
         """
         return self._test.p_values(self._looks)
 
@@ -304,7 +304,7 @@ class Monitor:
     def _names(self, samples: Samples) -> tuple[str, ...] | None:
         """Ids or prompts of a batch, unless it has the one prompt of all reference samples.
 
-        One batch may well have one prompt.
+        Having a single prompt is normal for one batch.
         """
         return (
             None
@@ -313,10 +313,10 @@ class Monitor:
         )
 
     def compute(self) -> Score:
-        """The score of all samples since the last reset, with its interval and the self-score. It changes nothing.
+        """The score of all samples since the last reset, with its interval and the self-score.
 
-        `Score.p_value` is that of all looks so far. `Score.n` says how many samples were counted. `Score.std` is 0,
-        since there is one partition; `Score.masses` has no partition, since samples are not kept. `Score.certified`
+        `Score.p_value` is over all checks so far. `Score.n` is the number of counted samples. `Score.std` is 0, since
+        there is one partition; `Score.masses` has no partition, since samples are not kept. `Score.certified`
         holds however often it is read (for KL); merged monitors have none.
         """
         n, m = self.n
@@ -328,7 +328,7 @@ class Monitor:
         bins, centres = np.arange(len(self.counts)), self._codebook.centres
         partition = Partition(np.repeat(bins, self.reference_counts), np.repeat(bins, self.counts), centres)
         masses = self._estimator.count(partition)
-        # The samples are gone; their numbers and their embedder are all that a score needs of them.
+        # The samples are gone, but a score only needs their numbers and their embedder.
         reference, model = (self._counted_samples(size) for size in (n, m))
         units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
         run = Run(reference, model, [masses], None, units)
@@ -342,12 +342,12 @@ class Monitor:
         return replace(result, masses=without_samples, signature=signature, p_value=self.p_value, certified=certified)
 
     def reset(self) -> None:
-        """Forget the model's samples and the looks at them; bins and reference stay. The next 5% begin."""
+        """Drop the model's samples and their checks, and start the next 5%. Bins and reference stay."""
         no_bets: Bets | None = self._no_bets
         self._counted = np.zeros_like(self.reference_counts), self._test.start(), no_bets
 
     def merge(self, other: Monitor) -> Monitor:
-        """Add what another copy of this monitor has counted; returns this one. The other stays as it is.
+        """Add the counts of a copy of this monitor, which does not change. Returns this monitor.
 
         Any parts, in any order and any tree, give the same counts, sums and scores.
         """
@@ -374,14 +374,14 @@ class Monitor:
             )
 
     def counted(self) -> bytes:
-        """What this monitor has counted since its last reset, for `combine` in another process.
+        """The counts of this monitor since its last reset, for `combine` in a different process.
 
-        A few kilobytes of JSON.
+        They are a few kilobytes of JSON.
         """
         return pack_part(self.key, self.counts, self._looks)
 
     def combine(self, parts: Iterable[bytes]) -> Monitor:
-        """A monitor with the bins and the reference of this one that has counted what these parts have. This one stays.
+        """A new monitor with the bins and the reference of this one and the counts of these parts.
 
         Examples
         --------
@@ -402,7 +402,7 @@ class Monitor:
 
     @property
     def key(self) -> str:
-        """Stands for codebook, reference counts, measure and embedder: equal for monitors that can be merged."""
+        """A hash of codebook, reference counts, measure and embedder, equal for monitors that can be merged."""
         book = self._codebook
         about = f"{self._made_by or 'features'}, width={self._width}"
         projection, grid = book.projection, book.grid
@@ -431,7 +431,7 @@ class Monitor:
         return embed_samples(source, self._embedder, cache=None, progress=False)
 
     def _spaces(self, samples: Samples) -> dict[str, NDArray[Any]]:
-        """What the alarm looks at beside the features."""
+        """The spaces that the alarm uses in addition to the features."""
         spaces = {**spaces_of_texts(samples, self._embedder, prompts=self._joint), **(samples.spaces or {})}
         return {name: rows for name, rows in spaces.items() if name != "prompt" and (self._joint or name != "prompts")}
 
@@ -440,7 +440,7 @@ class Monitor:
         return Samples.trusted(features=np.broadcast_to(0.0, (size, self._width)), provenance=provenance)
 
     def _self_score(self) -> dict[str, float]:
-        """What the reference would score against itself with as many samples: both sides drawn from its histogram."""
+        """The score of the reference against itself with as many samples, with both sides drawn from its histogram."""
         n, m = self.n
         rng, share = generator_for(self._seed, "self-score"), krichevsky_trofimov(self.reference_counts)
         p, q = (rng.multinomial(size, share, size=_DRAWS).astype(np.float64) for size in (n, m))

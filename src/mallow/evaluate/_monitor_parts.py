@@ -61,17 +61,17 @@ def pack_part(key: str, counts: NDArray[np.int64], looks: Looks) -> bytes:
 
 
 def _part_digest(part: dict[str, Any]) -> str:
-    """Of all that a part says: a digit that was changed on the way would change a p-value."""
+    """The digest of a whole part, since a digit changed on the way would change a p-value."""
     return hashlib.blake2b(json.dumps(part, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64], Looks]:
-    """What `pack_part` wrote. An InputError if it is damaged, or of a monitor with another key.
+    """The content that `pack_part` wrote. An InputError if it is damaged, or comes from a monitor with a different key.
 
     Parameters
     ----------
     empty : Looks
-        Those of the monitor that is to take the part: the sums of the part must have their shapes.
+        The looks of the monitor that takes the part. The sums of the part must have the same shapes.
     """
     try:
         data: dict[str, Any] = json.loads(part)
@@ -103,7 +103,7 @@ def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64],
 
 
 def unit_caveats(looks: Looks, m: int) -> list[Caveat]:
-    """Caveats about ids or prompts that repeat, and about those that the alarm cannot use."""
+    """Caveats about ids or prompts that repeat, and about samples that the alarm cannot use."""
     caveats = []
     if looks.units < _WORTH * looks.rows:
         text = (

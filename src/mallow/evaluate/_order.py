@@ -1,4 +1,4 @@
-"""The order of systems that significant differences allow: winners, ranks, groups, and the sentences about them."""
+"""The order of systems by significant differences: winners, ranks, groups, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEVEL = 0.05  # the usual level of significance
 
 
 class Pair(Protocol):
-    """A difference between two systems, as far as their order needs it."""
+    """The part of a difference between two systems that their order needs."""
 
     @property
     def significant(self) -> bool:
@@ -23,11 +23,11 @@ class Pair(Protocol):
 
     @property
     def better(self) -> str:
-        """The name of the better one."""
+        """The name of the better system."""
 
 
 class OrderedSystems:
-    """The common part of results about systems in an order: `scores`, best first, `differences` and `ranks`."""
+    """The common part of results about ordered systems: `scores`, best first, `differences` and `ranks`."""
 
     scores: Mapping[str, Any]
     differences: tuple[Any, ...]
@@ -35,33 +35,33 @@ class OrderedSystems:
 
     @property
     def winner(self) -> str | None:
-        """The system that is significantly better than every other; None where there is none."""
+        """The system that is significantly better than all others; None if there is none."""
         first = next(iter(self.scores))
         return first if len(self.scores) > 1 and self.ranks.get(first) == (1, 1) else None
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The first system, and those that do not differ from it significantly."""
+        """The first system, and the systems that do not differ from it significantly."""
         first, *others = self.scores
         apart = {pair.systems for pair in self.differences if pair.significant}
         return (first, *(other for other in others if frozenset((first, other)) not in apart))
 
     @property
     def last(self) -> str | None:
-        """The system that is significantly worse than every other; None where there is none."""
+        """The system that is significantly worse than all others; None if there is none."""
         *_, name = self.scores
         count = len(self.scores)
         return name if count > 1 and self.ranks.get(name) == (count, count) else None
 
     @property
     def worst(self) -> tuple[str, ...]:
-        """The last system, after those that do not differ from it significantly."""
+        """The last system, after the systems that do not differ from it significantly."""
         *others, last = self.scores
         apart = {pair.systems for pair in self.differences if pair.significant}
         return (*(other for other in others if frozenset((last, other)) not in apart), last)
 
     def _order_sentences(self, best: str, others: str, last: str) -> str:
-        """The winner, or those that may be first, and the last, in the words of the result."""
+        """The winner, or the systems that may be first, and the last, in the words of the result."""
         level = "(5% level, corrected for all pairs)"
         if self.winner is not None:
             text = f"{best}: {self.winner}. Every other system has {others} {level}."
@@ -81,9 +81,9 @@ class OrderedSystems:
 def rank_systems(
     order: Sequence[str], differences: Sequence[Pair]
 ) -> tuple[dict[str, tuple[int, int]], tuple[tuple[str, ...], ...]]:
-    """Rank ranges, and the largest sets of neighbours of which no two differ significantly.
+    """Rank ranges, and the largest sets of neighbours in which no two differ significantly.
 
-    Empty without differences.
+    Both are empty without differences.
     """
     if not differences and len(order) > 1:
         return {}, ()

@@ -1,4 +1,4 @@
-"""A passport: a small file from which anyone recomputes a score without the data, and sees if a digit was changed."""
+"""A passport: a small file from which anyone can recompute a score without the data and detect a changed digit."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Passport(Result):
-    """What a score was computed from, without samples, features or ids.
+    """The counts and held-out scores behind a score, without samples, features or ids.
 
     Attributes
     ----------
     published : dict
-        The three summaries of the published estimator, means over repeats.
+        The three summaries of the published estimator, averaged over repeats.
     certified : dict
-        What held-out evidence proves, as in `Score.certified`.
+        The bounds from held-out evidence, as in `Score.certified`.
     p_value : float
-        Of no gap at all, by permutations of the features: recorded, and not to be recomputed from this file.
+        The p-value for "no gap", by permutations of the features. It is recorded, but cannot be recomputed from this
+        file.
     reference_counts : tuple of arrays
-        How many samples of the reference fell into each bin, in every repeat.
+        The number of reference samples in each bin, in every repeat.
     model_counts : tuple of arrays
-        How many samples of the model fell into each bin, in every repeat.
+        The number of model samples in each bin, in every repeat.
     smoothing : str
         The name of the smoothing of the counts.
     divergence : str
@@ -55,7 +56,7 @@ class Passport(Result):
     scale : float
         The constant c.
     codebook : Codebook or None
-        The bins of the first repeat: with it, anyone who has features can count samples of their own in the same bins.
+        The bins of the first repeat. With it, anyone who has features can count their own samples in the same bins.
     evidence : Evidence
         The held-out score of each sample and its unit, with numbers instead of ids.
     signature : Signature
@@ -67,7 +68,7 @@ class Passport(Result):
     ed25519 : str
         The signature of the same with a private key of Ed25519; "" without one.
     caveats : tuple of Caveat
-        Of what kinds those of the score were; their own words may quote samples.
+        The kinds of the score's caveats. Their full text is left out, since it may quote samples.
     """
 
     KIND: ClassVar[str] = "passport"
@@ -111,7 +112,7 @@ class Passport(Result):
 
     @property
     def measure(self) -> Measure:
-        """A measure that turns the counts into the published score. Its bins are not those of the data."""
+        """A measure that turns the counts into the published score. Its bins do not matter."""
         smooth = getattr(smoothing, self.smoothing, None)
         if self.smoothing not in smoothing.__all__ or self.divergence not in DIVERGENCES or not callable(smooth):
             raise InputError(f"a smoothing {self.smoothing!r} or a divergence {self.divergence!r} is not known here.")
@@ -125,7 +126,7 @@ class Passport(Result):
         return {name: settle(float(np.mean([float(values[name]) for values in repeats]))) for name in SUMMARIES}
 
     def recompute_certified(self) -> dict[str, Estimate]:
-        """What is certified, from the held-out scores and their units."""
+        """The certified summaries, from the held-out scores and their units."""
         return self.evidence.certify(self.measure.divergence, self.scale).estimates
 
     def _table(self) -> TableData:
@@ -143,7 +144,7 @@ class Passport(Result):
         ]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the certified summaries with their limits beside zero; returns the axes."""
+        """Draw the certified summaries with their limits, compared with zero; returns the axes."""
         ax = draw.axes(ax)
         rows = {name: (bound.value, bound.low, bound.high) for name, bound in self.certified.items()}
         draw.intervals(ax, rows, "certified value, with its limit at 95% confidence")
@@ -167,9 +168,9 @@ def make_passport(
 ) -> Passport:
     """The passport of a score, from the samples that it was computed from.
 
-    The counts of all repeats are taken again, with the seed of the score, and have to give the same score. The file
-    holds no sample, feature or id; who has it knows how many samples fell into which bin, and the held-out score of
-    each.
+    The counts of all repeats are computed again, with the seed of the score, and must give the same score. The file
+    holds no sample, feature or id. It reveals how many samples fell into each bin, and the held-out score of each
+    sample.
 
     Parameters
     ----------
@@ -183,9 +184,9 @@ def make_passport(
     embedder :
         The embedder that `score` was called with.
     key : str, bytes or None
-        A secret: whoever has it can check that the passport was made with it (HMAC-SHA256). Or a private key of Ed25519
-        in PEM form: whoever has the public key can check that. Without a key, the digest shows damage and careless
-        changes, and not who made the file.
+        A secret, with which others who have it can check who made the passport (HMAC-SHA256). Or a private key of
+        Ed25519 in PEM form, so that the public key is enough to check it. Without a key, the digest shows damage and
+        careless changes, but not who made the file.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether a passport is what it says: its seals, and all numbers that can be recomputed from it."""
+"""The check of a passport: its seals, and all numbers that can be recomputed from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def close(first: float, second: float) -> bool:
-    """Whether two numbers are the same up to rounding on another processor."""
+    """Whether two numbers are the same up to rounding on different processors."""
     return math.isclose(first, second, rel_tol=1e-8, abs_tol=1e-12)
 
 
@@ -44,7 +44,7 @@ NOT_RECOMPUTED = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked: the recorded value, the recomputed one, and whether they agree; None: not checked."""
+    """One check: the recorded value, the recomputed value, and whether they agree; None if not checked."""
 
     what: str
     recorded: str
@@ -54,15 +54,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class PassportCheck(Result):
-    """What the check of a passport found.
+    """The result of checking a passport.
 
     Attributes
     ----------
     findings : tuple of Finding
     digest : str
-        As the file says.
+        The digest in the file.
     caveats : tuple of Caveat
-        Those of the passport, and what is possible but suspicious.
+        The caveats of the passport, and values that are possible but suspicious.
     """
 
     KIND: ClassVar[str] = "passport check"
@@ -83,7 +83,7 @@ class PassportCheck(Result):
 
     @property
     def signature(self) -> str:
-        """ "checked" with a key that fits, "wrong" with another one, "not checked" without a key, or "none"."""
+        """ "checked" with the right key, "wrong" with a different key, "not checked" without a key, or "none"."""
         seals = [finding for finding in self.findings if finding.what in SEAL_NAMES.values()]
         if not seals:
             return "none"
@@ -97,7 +97,7 @@ class PassportCheck(Result):
 
     @property
     def verdict(self) -> str:
-        """Whether the passport is what it says, in one sentence."""
+        """The verdict on the passport, in one sentence."""
         wrong = [finding.what for finding in self.findings if finding.agrees is False]
         if wrong:
             return f"The passport is NOT valid: {', '.join(wrong)} {'does' if len(wrong) == 1 else 'do'} not agree."
@@ -135,18 +135,18 @@ class PassportCheck(Result):
 def verify_passport(
     passport: str | PathLike[str] | Mapping[str, Any] | Passport, *, key: str | bytes | None = None
 ) -> PassportCheck:
-    """Check a passport: its digest, its signature where a key is given, and everything that can be recomputed.
+    """Check a passport: its digest, its signature if a key is given, and everything that can be recomputed.
 
     All numbers are computed again from the counts and the held-out scores. The measure, the sizes, the bins and the
-    number of repeats have to be those of the signature of the score.
+    number of repeats must agree with the signature of the score.
 
     Parameters
     ----------
     passport : path, dict or Passport
-        The file that `make_passport` and ``mallow score --passport`` wrote, what is in it, or the value itself.
+        The file from `make_passport` or ``mallow score --passport``, its content, or the value itself.
     key : str, bytes or None
         The secret that it was sealed with, or the public key of Ed25519 in PEM form. Without a key no signature is
-        checked, and anyone may have made a file that is consistent.
+        checked, and anyone could have made a consistent file.
 
     Examples
     --------
@@ -203,14 +203,14 @@ def _check_signature(passport: Passport) -> Iterator[Finding]:
     n, m = f"{signature.n}", f"{signature.m}"
     measure = f"{passport.smoothing}, {passport.divergence}, scale={passport.scale:g}"
     parts = (f"smoothing={passport.smoothing},", f"), {passport.divergence}, scale={passport.scale:g}")
-    # What follows the scale is the end, or a witness; 5 is not 50.
+    # The scale is followed by the end or by a witness, so that 5 does not match 50.
     same = all(re.search(re.escape(part) + r"(?![\w.])", signature.measure) for part in parts)
     yield Finding("measure", measure, "as in the signature" if same else signature.measure, same)
     repeats = len(passport.reference_counts)
     yield Finding("repeats", f"{signature.repeats}", f"{repeats}", repeats == signature.repeats)
     bins = [len(counts) for counts in passport.reference_counts]
     same = bins[0] == signature.bins and (passport.codebook is None or len(passport.codebook.centres) == bins[0])
-    if "method=" not in signature.measure:  # other methods than k-means may find another number in each repeat
+    if "method=" not in signature.measure:  # methods other than k-means may find a different number in each repeat
         same = same and len(set(bins)) == 1
     yield Finding("bins", f"{signature.bins}", f"{sorted(set(bins))}", same)
     if passport.codebook is not None:
@@ -252,7 +252,7 @@ def _check_numbers(passport: Passport) -> Iterator[Finding]:
 
 
 def _find_suspicious(passport: Passport) -> Iterator[Caveat]:
-    """What can be true, but is what a forged passport would look like."""
+    """Values that are possible, but that a forged passport would also have."""
     evidence, measure = passport.evidence, passport.measure
     scores = evidence.reference_scores, evidence.model_scores
     by_scores = certify(*scores, evidence.units, measure.divergence, passport.scale).estimates["mauve"]

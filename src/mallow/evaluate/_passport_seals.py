@@ -13,7 +13,7 @@ from mallow.errors import InputError
 
 SEAL_NAMES = {"mac": "HMAC", "ed25519": "Ed25519"}
 """The seals that need a key, by the name of their field."""
-_SEALS = ("digest", *SEAL_NAMES)  # everything else is covered by them
+_SEALS = ("digest", *SEAL_NAMES)  # they cover everything else
 _PEM = b"-----BEGIN"  # how a key of Ed25519 begins; other keys are secrets
 
 
@@ -23,7 +23,7 @@ def seal_of_key(key: bytes) -> str:
 
 
 def canonical_digest(data: Mapping[str, Any]) -> str:
-    """SHA-256 of all fields but the seals, whatever their order and the white space between them."""
+    """SHA-256 of all fields except the seals, whatever their order and the white space between them."""
     return hashlib.sha256(_canonical(data)).hexdigest()
 
 
@@ -56,7 +56,7 @@ def is_signed(data: Mapping[str, Any], key: bytes, name: str) -> bool:
 
 
 def as_bytes(key: str | bytes | None) -> bytes | None:
-    """The key as bytes; an empty one is an error."""
+    """The key as bytes; an empty key is an error."""
     secret = key.encode() if isinstance(key, str) else key
     if secret is not None and not secret.strip():
         raise InputError("`key` must not be empty. Pass a long random secret, or None.")

@@ -1,4 +1,4 @@
-"""How many samples tell two systems apart, from the held-out evidence of a pilot."""
+"""The number of samples needed to distinguish two systems, from the held-out evidence of a pilot."""
 
 from __future__ import annotations
 
@@ -25,44 +25,43 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_FEWEST = 100  # of a pilot; chosen: with fewer, next to nothing is learned from the folds
+_FEWEST = 100  # samples of a pilot; chosen: with fewer, almost nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding
-_FAR = 30  # times the pilot, beyond which a plan is doubtful; chosen
+_FAR = 30  # multiple of the pilot beyond which a plan is doubtful; chosen
 _CONSTANT, _PER_DIMENSION, _METRIC = (
     5.0,
     1.85,
     1.3,
-)  # of what a witness has to learn; fitted in experiments/honesty/plan.py
-_LEAST, _MOST = 0.7, 3.0  # of the noise of a pilot, as a multiple of that for Gaussians; chosen
-_LIMIT = 2**40  # samples, beyond which no plan is made
+)  # of the parameters that a witness must learn; fitted in experiments/honesty/plan.py
+_LEAST, _MOST = 0.7, 3.0  # limits for the noise of a pilot, as a multiple of the noise for Gaussians; chosen
+_LIMIT = 2**40  # samples beyond which no plan is made
 
 
 @dataclass(frozen=True, repr=False)
 class SamplePlan(Result):
-    """How many samples are needed to tell two systems apart.
+    """The number of samples needed to distinguish two systems.
 
     Attributes
     ----------
     n : int
         Samples of the reference and of each system with which a difference of `detect` is found significant with
-        probability `power`. Where samples come in units of several, such as one prompt with five texts, it counts
-        units. It is at least the number of the pilot: what fewer samples show is not known from it.
+        probability `power`. If samples come in units of several, such as one prompt with five texts, it counts units.
+        It is at least the number of the pilot, because a pilot does not show what fewer samples can detect.
     n_observed : int or None
-        The same for the difference observed in the pilot; None where that is smaller than its standard error, since the
-        true one may then have any size. A difference that was noticed because it is large tends to be overestimated,
-        and this number tends to be too low.
+        The same for the difference observed in the pilot; None if that is smaller than its standard error, since the
+        true difference may then have any size. A difference that was noticed because it is large tends to be
+        overestimated, so this number tends to be too low.
     detect : float
-        The true difference in MAUVE to detect, the one that unlimited samples would show.
+        The true difference in MAUVE to detect, which unlimited samples would show.
     power : float
         The probability of detecting it, as requested.
     level : float
         The level of the test, as requested.
     pilot : dict
-        What the pilot showed: "difference" (certified MAUVE of A minus that of B), "low" and "high" (its 95%
-        interval), "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest
-        side.
+        The results of the pilot: "difference" (of certified MAUVE, A minus B), "low" and "high" (its 95% interval),
+        "standard error" (the longer arm of the interval, divided by 1.96) and "n", the units of its largest side.
     unit : str
-        What n counts: "samples", or "prompts" where several samples share an id or a prompt.
+        What n counts: "samples", or "prompts" if several samples share an id or a prompt.
     caveats : tuple of Caveat
     """
 
@@ -95,7 +94,7 @@ class SamplePlan(Result):
         return self._with_caveats(lines)
 
     def power_with(self, n: float) -> float:
-        """About the power of n samples: the normal approximation that gives `power` at the plan's own `n`."""
+        """The approximate power of n samples, by the normal approximation that gives `power` at the plan's own `n`."""
         normal = NormalDist()
         z_level, z_power = -normal.inv_cdf(self.level / 2), normal.inv_cdf(self.power)
         return normal.cdf((z_level + z_power) * (n / self.n) ** 0.5 - z_level)
@@ -139,33 +138,32 @@ def plan_samples(
 ) -> SamplePlan:
     """How many samples are needed to find a difference between two systems, from a pilot of at least 100 samples.
 
-    The plan has the n at which the verdict of `compare` finds a true difference of `detect`. Two things grow with n:
-    the standard error of the difference between the certificates of the two systems falls like 1/√n, and a witness that
-    learned from more samples sees more of the true difference, the later the more dimensions the features have. The
-    plan is for systems about as far from the reference as those of the pilot, and for samples that share as much (the
-    reference, perhaps prompts). On Gaussian samples, plans for a power of 0.8 found the difference in 77 to 92% of 40
-    or 80 trials each (experiments/honesty/plan.md).
+    The plan gives the n at which the verdict of `compare` finds a true difference of `detect`. More samples help in two
+    ways. The standard error of the difference between the certificates of the two systems falls like 1/√n. A witness
+    that learned from more samples also detects more of the true difference; with more dimensions this takes more
+    samples. The plan is for systems about as far from the reference as in the pilot, and for samples that share as much
+    (the reference, perhaps prompts). On Gaussian samples, plans for a power of 0.8 found the difference in 77 to 92% of
+    40 or 80 trials each (experiments/honesty/plan.md).
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The reference of the pilot. A few hundred samples of each set are enough. If their numbers differ, the plan
-        assumes that each side has as many as the largest, which is on the safe side.
+        assumes that each side has as many as the largest, which is conservative.
     model_a : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The samples of one system.
     model_b : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The samples of the other system.
     detect : float
-        The true difference in MAUVE to be found, between 0 and 1.
+        The true difference in MAUVE to detect, between 0 and 1.
     power : float
-        The probability with which it is to be found.
+        The required probability of detecting it.
     level : float
         The level of significance, two-sided.
     measure : Measure
-        Its divergence, scale and witness matter. The estimator of the published score does not.
+        Only its divergence, scale and witness matter, not the estimator of the published score.
     embedder :
-        What turns samples into points: a name or an object. None takes the default for their kind, as in
-        `mallow.score`.
+        The embedder, by name or as an object. None takes the default for the kind of samples, as in `mallow.score`.
     paired :
         Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     rng :
@@ -208,11 +206,11 @@ def plan_samples(
 
 @dataclass(frozen=True, eq=False)
 class _LearningLaw:
-    """What the verdict sees of a true difference with n samples: less than all of it, since a witness has to learn.
+    """The part of a true difference that the verdict detects with n samples, since a witness must first learn.
 
     For Gaussians in d dimensions with means a distance s apart, a witness learned from n samples per side shows the
-    distance s_n with s²/s_n² = (1 + k/(n s²)) (1 + 1.3 d/n), as a linear discriminant does: its direction and its
-    metric have errors. This and k = 5 + 1.85 d were fitted to what was certified of Gaussians in 2 to 50 dimensions
+    distance s_n with s²/s_n² = (1 + k/(n s²)) (1 + 1.3 d/n), like a linear discriminant, whose direction and metric
+    have errors. This and k = 5 + 1.85 d were fitted to the certified values of Gaussians in 2 to 50 dimensions
     (experiments/honesty/plan.md compares both).
 
     Attributes
@@ -222,9 +220,10 @@ class _LearningLaw:
     dimension : float
         The effective number of dimensions d.
     values : tuple
-        The areas of the two systems of the pilot, had it had unlimited samples.
+        The areas of the two systems of the pilot with unlimited samples.
     noise : float
-        The error of the pilot, as a multiple of that for independent Gaussians and one reference for both systems.
+        The error of the pilot, as a multiple of the error for independent Gaussians with one reference for both
+        systems.
     """
 
     areas: NDArray[np.float64]
@@ -235,7 +234,7 @@ class _LearningLaw:
 
     @classmethod
     def fit(cls, held_out: HeldOut, n: int, dimension: float) -> _LearningLaw:
-        """From the certificates of a pilot of n samples per side."""
+        """The visible difference from the certificates of a pilot with n samples per side."""
         measure, both = held_out.measure, [held_out.certificates[name] for name in "AB"]
         areas = gaussian_areas(measure.divergence, measure.area_scale)
         slopes = -np.gradient(areas, _SHIFTS)
@@ -252,13 +251,13 @@ class _LearningLaw:
         return _CONSTANT + _PER_DIMENSION * self.dimension
 
     def seen(self, n: float, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What a witness that learned from n samples per side sees of true distances."""
+        """The distances that a witness learned from n samples per side detects, for these true distances."""
         direction = 1.0 + self._k / (n * np.maximum(shifts, 1e-9) ** 2)
         learned: NDArray[np.float64] = shifts / np.sqrt(direction * (1.0 + _METRIC * self.dimension / n))
         return learned
 
     def true(self, n: float, seen: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The true distances of which a witness that learned from n samples per side sees these."""
+        """The true distances for which a witness learned from n samples per side detects these."""
         square = np.maximum(seen, 1e-9) ** 2 * (1.0 + _METRIC * self.dimension / n)
         distance: NDArray[np.float64] = np.sqrt(square * (1.0 + np.sqrt(1.0 + 4.0 * self._k / (n * square))) / 2.0)
         return distance
@@ -269,10 +268,10 @@ class _LearningLaw:
         return self.noise * math.sqrt((first**2 + second**2 + (first - second) ** 2) / n)
 
     def power(self, n: float, difference: float, level: float) -> float:
-        """The power with n samples of two systems that are as far from the reference as those of the pilot.
+        """The power with n samples for two systems that are as far from the reference as in the pilot.
 
-        z varies by more than 1: each system has a witness of its own, with luck of its own. That doubles the variance
-        where next to nothing is seen, and adds nothing where all is seen (`subtract_certificates`).
+        z varies by more than 1, because each system has its own witness, with its own luck. This doubles the variance
+        if almost nothing is detected, and adds nothing if everything is (`subtract_certificates`).
         """
         middle = min(max(sum(self.values) / 2.0, difference / 2.0), 1.0 - difference / 2.0)
         true = np.interp([-middle - difference / 2.0, difference / 2.0 - middle], -self.areas, _SHIFTS)
@@ -283,7 +282,7 @@ class _LearningLaw:
         return NormalDist().cdf((z + NormalDist().inv_cdf(level / 2.0)) / luck)
 
     def samples_for(self, difference: float, level: float, power: float, fewest: int) -> int:
-        """The fewest samples with this power, but not fewer than `fewest`."""
+        """The smallest number of samples with this power, but at least `fewest`."""
         low, high = fewest - 1, fewest
         while self.power(high, difference, level) < power and high < _LIMIT:
             low, high = high, 2 * high
@@ -302,7 +301,7 @@ def _dimension(sets: Sequence[Samples]) -> float:
 
 
 def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
-    """The difference of the two certificates in a pilot, which must have an error."""
+    """The difference of the two certificates in a pilot, whose error must be positive."""
     if min(certificate.estimates["mauve"].value for certificate in held_out.certificates.values()) > 1.0 - _NO_NOISE:
         raise InputError(
             f"the pilot shows no gap: with {n} samples neither system can be told from the reference, so that nothing "
@@ -310,7 +309,7 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
         )
     one = held_out.difference("A", "B")
     low, high = one.interval["mauve"]
-    error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be that of the range
+    error = max(one.value["mauve"] - low, high - one.value["mauve"]) / NORMAL  # one end may be the end of the range
     if error < _NO_NOISE:
         raise InputError(
             "`model_a` and `model_b` must be different systems, with samples that vary, but these hold the same "
@@ -321,7 +320,7 @@ def _show_pilot(held_out: HeldOut, n: int) -> dict[str, float]:
 
 
 def _sample_caveats(pairs: Pairs, held_out: HeldOut) -> list[Caveat]:
-    """What the samples of the pilot give reason to doubt."""
+    """Caveats from the samples of the pilot."""
     reference = next(iter(pairs.values()))[0]
     caveats = [*find_confounds(reference, {name: model for name, (_, model) in pairs.items()})]
     for name, (own_reference, model) in pairs.items():
@@ -331,7 +330,7 @@ def _sample_caveats(pairs: Pairs, held_out: HeldOut) -> list[Caveat]:
 
 
 def _plan_caveats(held_out: HeldOut, n: int, pilot: int) -> list[Caveat]:
-    """What makes the plan doubtful."""
+    """Caveats about the plan."""
     caveats = []
     for name, certificate in held_out.certificates.items():
         if certificate.estimates["mauve"].high == 1.0:

@@ -1,4 +1,4 @@
-"""The same comparison under several embedders: a winner only where they agree."""
+"""The same comparison with several embedders, with a winner only if they agree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgreedDifference:
-    """What all embedders say of two systems.
+    """The result of all embedders for two systems.
 
     Attributes
     ----------
@@ -35,10 +35,10 @@ class AgreedDifference:
     difference : dict
         Embedder → the difference of the certified area, first minus second.
     p_value : float
-        The largest over the embedders, which is valid for "some embedder sees no difference"; 1 if they disagree on the
-        sign.
+        The largest p-value of the embedders, which is valid for "some embedder finds no difference"; 1 if they disagree
+        on the sign.
     adjusted : float
-        After Holm's correction over all pairs.
+        The p-value after Holm's correction over all pairs.
     """
 
     first: str
@@ -54,7 +54,7 @@ class AgreedDifference:
 
     @property
     def better(self) -> str | None:
-        """The system whose proven gap is smaller by all embedders; None where they do not agree."""
+        """The system whose proven gap is smaller by all embedders; None if they disagree."""
         if not self.significant:
             return None
         return self.first if next(iter(self.difference.values())) > 0 else self.second
@@ -62,16 +62,16 @@ class AgreedDifference:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustComparison(ScoredSystems):
-    """A comparison under several embedders, and what they agree on.
+    """A comparison with several embedders, and the differences on which they agree.
 
     Attributes
     ----------
     comparisons : dict
         Embedder → Comparison.
     differences : tuple of AgreedDifference
-        Of all pairs of systems.
+        The differences of all pairs of systems.
     caveats : tuple of Caveat
-        Reasons for doubt, of all embedders.
+        Reasons for doubt, from all embedders.
     """
 
     KIND: ClassVar[str] = "robust comparison"
@@ -90,7 +90,7 @@ class RobustComparison(ScoredSystems):
 
     @property
     def winner(self) -> str | None:
-        """The system whose proven gap is the smallest by all embedders; None where there is none."""
+        """The system whose proven gap is the smallest by all embedders; None if there is none."""
         for name in self.systems:
             of_system = [pair for pair in self.differences if name in (pair.first, pair.second)]
             if of_system and all(pair.better == name for pair in of_system):
@@ -99,7 +99,7 @@ class RobustComparison(ScoredSystems):
 
     @property
     def contested(self) -> tuple[AgreedDifference, ...]:
-        """The pairs that one embedder puts the one way and another the other way, each at the 5% level by itself."""
+        """The pairs that two embedders order in opposite ways, each at the 5% level by itself."""
         apart = []
         for pair in self.differences:
             winners = {
@@ -114,7 +114,7 @@ class RobustComparison(ScoredSystems):
 
     @property
     def verdict(self) -> str:
-        """Which system, if any, has the smallest proven gap by all embedders, and how many pairs they agree on."""
+        """The system, if any, with the smallest proven gap by all embedders, and how many pairs they agree on."""
         agreed = sum(pair.significant for pair in self.differences)
         count = f"They agree on {agreed} of {len(self.differences)} pairs (5% level, corrected for all pairs)"
         against = [f"{pair.first} and {pair.second}" for pair in self.contested]
@@ -170,9 +170,9 @@ def compare_embedders(
     repeats: int = 5,
     rng: int | np.random.Generator | None = 0,
 ) -> RobustComparison:
-    """Compare systems under several embedders, and name a winner only where all of them agree.
+    """Compare systems with several embedders, and name a winner only if all of them agree.
 
-    A difference counts if every embedder sees it, in the same direction: its p-value is the largest of theirs,
+    A difference counts if every embedder finds it, in the same direction. Its p-value is the largest of the embedders,
     corrected for the number of pairs. More embedders make the verdict more cautious, never less.
 
     Parameters
@@ -234,7 +234,7 @@ def compare_embedders(
 
 
 def _agree(comparisons: Mapping[str, Comparison]) -> tuple[AgreedDifference, ...]:
-    """What all embedders say of every pair."""
+    """The result of all embedders for every pair."""
     order = list(next(iter(comparisons.values())).scores)
     pairs, values, p_values = list(combinations(order, 2)), [], []
     for first, second in pairs:

@@ -1,4 +1,4 @@
-"""What all evaluations share: repeats of an estimator, their summaries, and the reference's score against itself."""
+"""The common part of all evaluations: repeats of an estimator, their summaries, and the self-score of the reference."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
+from mallow._optional import install_line
 from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
@@ -22,6 +23,7 @@ from mallow.evidence import (
     Certificate,
     Measure,
     Outcome,
+    Signature,
     Units,
     debiased_estimate,
     find_units,
@@ -36,14 +38,14 @@ from mallow.theory import Frontier, Masses
 
 
 class Begin(Protocol):
-    """Begins a task. Its result may already be there."""
+    """Starts a task, whose result may already exist."""
 
     def __call__(self, task: Callable[[], Outcome], /) -> Future[Outcome]: ...
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What an evaluation is made with: a measure, the repeats of its estimator, and a seed."""
+    """The settings of an evaluation: a measure, the repeats of its estimator, and a seed."""
 
     measure: Measure
     repeats: int
@@ -57,7 +59,7 @@ class Settings:
 
 
 def is_published(reference: Samples) -> bool:
-    """Whether papers score such features: those of `mallow.embed.style` and `texture` are evidence only."""
+    """Whether papers score such features. Features of `mallow.embed.style` and `texture` are only for evidence."""
     return (reference.provenance or {}).get("published") is not False
 
 
@@ -66,22 +68,22 @@ Generations = Mapping[str, Sequence[tuple[Samples, Samples]]]  # system → the 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One system against the reference, estimated: what its score and its differences are built from.
+    """The estimates for one system against the reference, from which its score and its differences are built.
 
     Attributes
     ----------
     reference, model : Samples
-        With features; for several generations, those of one.
+        Samples with features, of one generation if there are several.
     masses : list of Masses
-        One per repeat; none where there is no published score.
+        One per repeat; empty without a published score.
     reduction : Reduction or None
         The axes that the estimator works on, without points, if it has any.
     units : Units
-        Of the reference and the model.
+        The units of the reference and the model.
     seen : pair of Samples or None
-        Those that are in memory and can be checked, where not all are. None: all.
+        The samples that are in memory and can be checked. None: all of them.
     itself : dict or None
-        The summaries of the reference against itself, where they were made on the way.
+        The summaries of the reference against itself, if they are already computed.
     """
 
     reference: Samples
@@ -95,7 +97,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Parts:
-    """How the parts of a score begin: the library's own work; that of the estimator; one of its repeats."""
+    """The functions that start the parts of a score: the library's own work, the estimator, and one of its repeats."""
 
     own: Begin = run_now
     estimate: Begin = run_now
@@ -104,10 +106,10 @@ class Parts:
 
 @contextmanager
 def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterator[Parts]:
-    """How the parts of a score share the processors: whichever is free takes the next task, of any part.
+    """How the parts of a score share the processors: a free processor takes the next task of any part.
 
-    All run one after the other, each spreading its work, where there is not memory for several. So does an estimator
-    that a user brought: it need not be safe on threads.
+    Without memory for several tasks, they run one after the other, each on all processors. A user's estimator also runs
+    this way, since it need not be safe on threads.
     """
     if not fits_several([pair]) or cores() == 1:
         yield Parts()
@@ -118,7 +120,7 @@ def parts_of_a_score(measure: Measure, pair: tuple[Samples, Samples]) -> Iterato
 
 
 def is_safe_on_threads(measure: Measure) -> bool:
-    """Whether the estimator is the library's own, of which several tasks may run at once."""
+    """Whether the estimator belongs to the library, so that several of its tasks may run at once."""
     return isinstance(measure.estimator, Quantize) and measure.estimator.method is None
 
 
@@ -147,7 +149,7 @@ def run_repeats(measure: Measure, prepared: Any, repeats: int, seed: int, *, beg
 
 
 def reduction_of(prepared: Any) -> Reduction | None:
-    """The axes of what an estimator's `prepare` returned. The points, which take memory, are not kept."""
+    """The axes in the result of an estimator's `prepare`, without the points, which take memory."""
     reduction = getattr(prepared, "reduction", None)
     return reduction.without_points() if isinstance(reduction, Reduction) else None
 
@@ -163,7 +165,7 @@ def by_summary(summaries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float,
 
 
 def mean_frontier(curves: Sequence[Frontier]) -> tuple[Frontier, tuple[Frontier, Frontier] | None]:
-    """The mean of the curves and, where there are several on one grid, the two between which all of them lie."""
+    """The mean of the curves and, if several are on one grid, their lower and upper envelope."""
     mean = curves[0]
     if len(curves) == 1 or any(len(curve.lam) != len(mean.lam) for curve in curves):
         return mean, None
@@ -179,19 +181,20 @@ Keys = NDArray[np.uint64]
 def self_score(
     measure: Measure, reference: Samples, m: int, *, repeats: int, seed: int, keys: Keys | None = None
 ) -> dict[str, float]:
-    """Each summary of the reference against itself, split in the ratio of its own size to m: the mean over `repeats`.
+    """Each summary of the reference against itself, split in the ratio of its own size to m, averaged over `repeats`.
 
-    The number depends on the measure, the reference, m and the seed: neither on the order of the rows nor on any model,
-    since the reference is reduced and clustered alone. Samples with the same id or prompt stay on one side.
+    The number depends on the measure, the reference, m and the seed. It does not depend on the order of the rows or on
+    any model, since the reference is reduced and clustered by itself. Samples with the same id or prompt stay on one
+    side.
 
     Parameters
     ----------
     reference : Samples
         With features.
     m : int
-        How many samples the model has.
+        The number of samples of the model.
     keys : uint64 array, optional
-        The `row_keys` of the reference, where they are known.
+        The `row_keys` of the reference, if they are known.
     """
     if not repeats:
         return dict.fromkeys(SUMMARIES, float("nan"))
@@ -199,7 +202,7 @@ def self_score(
     keys = row_keys(x) if keys is None else keys
     units = find_units(reference, keys=[keys])
     size = split_size(len(x), m)
-    # Equal rows have equal keys: which of them comes first makes no difference.
+    # Equal rows have equal keys, so their order among themselves does not matter.
     rows = np.lexsort([keys, units.keys[units.sets[0]]])
     children = generator_for(seed, "self-score").spawn(repeats)
     splits = [split_rows(units, rows, size, child) for child in children]
@@ -215,14 +218,14 @@ def self_score(
 def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
     """Both parts of a random split of rows, about `size` in the first; units stay whole if there are enough.
 
-    `rows` lists all rows in an order that does not depend on the present one.
+    `rows` lists all rows in an order that does not depend on their current order.
     """
     of_unit = units.sets[0][rows]
     ordered, first_seen = np.unique(of_unit, return_index=True)
     position = np.empty(units.count, np.int64)
     position[ordered[np.argsort(first_seen)]] = rng.permutation(len(ordered))
     shuffled = rows[np.argsort(position[of_unit], kind="stable")]
-    ends = np.cumsum(np.bincount(position[of_unit]))[:-1]  # where a unit ends
+    ends = np.cumsum(np.bincount(position[of_unit]))[:-1]  # the end of each unit
     ends = ends[(ends >= 2) & (ends <= len(rows) - 2)]
     if not len(ends):
         shuffled, ends = rng.permutation(rows), np.array([size])
@@ -254,3 +257,9 @@ def published_errors(
     divergence, scale = measure.divergence, measure.area_scale
     interval = published_interval(partitions, units, values, smooth=smooth, divergence=divergence, scale=scale)
     return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)
+
+
+def install_text(signature: Signature) -> str:
+    """The requirements of a published score, for samples of this kind."""
+    extra = "images" if signature.embedder.startswith("texture") else "minilm"
+    return f"needs an embedder: {install_line(extra)}"

@@ -31,11 +31,11 @@ class PromptDifference:
     ----------
     prompt : str
     p_value : float
-        Of "no difference for this prompt", by exchanging its samples. With few samples it cannot be small.
+        The p-value for "no difference for this prompt", by exchanging its samples. With few samples it cannot be small.
     adjusted : float
         The same after Holm's correction for all prompts.
     n : tuple of int
-        Samples of both sets.
+        The numbers of samples in both sets.
     """
 
     prompt: str
@@ -51,13 +51,13 @@ class SameModel(Result):
     Attributes
     ----------
     p_value : float
-        Of "one model": the probability of a difference this large or larger if it were so.
+        The p-value for "one model": the probability of a difference this large or larger if this were true.
     prompts : tuple of PromptDifference
         Prompts with several samples in both sets, the most different first.
     shared : int
-        Prompts that both sets have.
+        The number of prompts that both sets have.
     n : tuple of int
-        Samples of both sets that were compared.
+        The numbers of compared samples of both sets.
     caveats : tuple of Caveat
     """
 
@@ -79,7 +79,7 @@ class SameModel(Result):
 
     @property
     def verdict(self) -> str:
-        """What the samples prove."""
+        """The conclusion from the samples, in words."""
         if self.differs:
             return f"The completions come from different models ({p_text(self.p_value)})."
         return f"No difference between the models is proven ({p_text(self.p_value)})."
@@ -132,20 +132,20 @@ def same_model(
 ) -> SameModel:
     """Whether two sets of completions of the same prompts come from one model.
 
-    Samples of a prompt count as independent given the prompt. Two tests are made where several samples of five prompts
-    or more are known: one exchanges samples within prompts, one swaps the sides of whole prompts. The p-value is twice
-    the smaller of the two; see `permutation_test`.
+    Samples of a prompt count as independent given the prompt. If at least five prompts have several samples, there are
+    two tests: one exchanges samples within prompts, and one swaps the sides of whole prompts. The p-value is twice the
+    smaller of the two; see `permutation_test`.
 
     Parameters
     ----------
     a : table, path, or `Samples`, with prompts
         Completions of one model.
     b : table, path, or `Samples`, with prompts
-        Completions of the other. Prompts that only one of them has are left out.
+        Completions of the other. Prompts that only one side has are left out.
     embedder :
         As in `mallow.score`. The default, "style", needs no model.
     permutations : int
-        At least; more are drawn where few reach the observed difference.
+        The minimum number; more are drawn if few reach the observed difference.
     rng : int, numpy Generator or None
         As in `mallow.score`.
 

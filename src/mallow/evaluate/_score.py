@@ -1,4 +1,4 @@
-"""One model against the reference: what is certain about the gap, and the published score beside it."""
+"""One model against the reference: the proven gap, and the published score."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._optional import install_line
 from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
 from mallow.engine import AnyEngine, settle
 from mallow.errors import Caveat, InputError
@@ -19,6 +18,7 @@ from mallow.evaluate._run import (
     Run,
     Settings,
     by_summary,
+    install_text,
     mean_frontier,
     no_frontier,
     published_errors,
@@ -34,7 +34,18 @@ from mallow.evidence import (
     make_signature,
 )
 from mallow.explain import Reason, numbers_apart, verdict_text
-from mallow.results import Estimate, Result, TableData, at_least, at_most, draw, p_text, render
+from mallow.results import (
+    Estimate,
+    Result,
+    TableData,
+    at_least,
+    at_most,
+    draw,
+    interval_cell,
+    number_cell,
+    p_text,
+    render,
+)
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
@@ -43,7 +54,7 @@ if TYPE_CHECKING:
 
 
 _UNEXPLAINED = Explained()
-_LEAST = 1e-14  # summaries are of order 1: less is rounding
+_LEAST = 1e-14  # summaries are of order 1, so smaller values are rounding
 _SHARES = {
     "unlike": "would have to be replaced to match the reference",
     "new": "something else, if mixed into the reference",
@@ -58,56 +69,56 @@ class Score(Result):
     Attributes
     ----------
     mauve : float
-        Area summary of the published estimator, mean over repeats: 1 = indistinguishable to it. It and the other
-        published numbers are NaN, and the frontier has NaN costs, where only evidence was asked for: the features are
-        those of `mallow.embed.style` or `mallow.embed.texture`, which papers do not score.
+        Area summary of the published estimator, mean over repeats: 1 = indistinguishable by this estimator. For
+        features of `mallow.embed.style` or `mallow.embed.texture`, which papers do not score, there is only evidence:
+        this and the other published numbers are NaN, and the frontier has NaN costs.
     frontier_integral : float
         Integral summary, mean over repeats: 0 = indistinguishable.
     midpoint : float
         Mid-point summary, mean over repeats: 0 = indistinguishable.
     std : dict
-        Standard deviation of each summary over repeats: the noise of clustering, not that of sampling.
+        Standard deviation of each summary over repeats: the noise of clustering, not of sampling.
     interval : dict
-        Where each summary of another draw of so many samples would be, with 95% probability; around the score. Empty
-        for estimators without bins.
+        The range around the score in which each summary of 95% of repeat samples of this size would lie. Empty for
+        estimators without bins.
     debiased : dict
-        The value of each summary behind the samples, in these bins, with a 95% interval; empty for estimators
+        An estimate of each summary with unlimited samples, in the same bins, with a 95% interval. Empty for estimators
         without bins.
     certified : dict
-        What held-out evidence proves about the distributions: with 95% confidence the area is at most its `high`, the
-        other summaries are at least their `low`. Of a `Monitor`: at every look together.
+        The bounds from held-out evidence: with 95% confidence, the area for the two distributions is at most its
+        `high`, and the other summaries are at least their `low`. For a `Monitor`, over all checks.
     p_value : float
-        Of the hypothesis that there is no gap at all; valid for shared prompts and for several samples per prompt.
+        The p-value for "no gap"; valid for shared prompts and for several samples per prompt.
     self_score : dict
-        What the reference scores against itself at these sizes: about what a perfect model gets.
+        The score of the reference against itself at these sizes, about the score of a perfect model.
     frontier : Frontier
         Mean curve of the published estimator over repeats.
     certified_frontier : Frontier or None
-        Costs that are certified, up to the noise of sampling: the true curve lies farther out.
+        The certified costs, up to the noise of sampling. The true curve lies farther out.
     masses : Masses or None
-        Of the first repeat, with its partition. None without a published score.
+        The masses of the first repeat, with their partition. None without a published score.
     signature : Signature
         Everything that the numbers depend on.
     caveats : tuple of Caveat
         Reasons to doubt the numbers.
     n : tuple of int
-        Samples of the reference and of the model.
+        The numbers of samples of the reference and of the model.
     scale : float
         The constant c.
     values : dict
         Each summary in every repeat.
     band : two Frontiers or None
-        The least and the greatest cost over the repeats at each λ. None for a single repeat.
+        The smallest and the largest cost over the repeats at each λ. None for a single repeat.
     evidence : Evidence or None
         The held-out score of each sample, its unit, and the test. None for a `Monitor`.
     reasons : tuple of Reason
-        What gives the model away, the clearest first.
+        The telltale signs, the clearest first.
     texts_alone : dict
-        What the texts alone prove, as `certified`, where evidence looks at texts with their prompts and certifies a
-        gap; empty elsewhere.
+        The bounds from the texts without their prompts, like `certified`, if evidence uses the prompts and certifies a
+        gap; otherwise empty.
     answers : dict
-        How alike the answers to one prompt are: the mean cosine of the features of two of them, of the "model" and of
-        the "reference". Empty where fewer than five prompts (ids) have several samples of both sides.
+        The similarity of answers to one prompt: the mean cosine of the features of two answers, for the "model" and for
+        the "reference". Empty if fewer than five prompts (ids) have several samples of both sides.
     shares : dict
         How many samples are not like the other side: at least `low` with 95% confidence each. "unlike": of the model's
         samples, how many would have to be replaced to match the reference (the total variation distance). "new": how
@@ -159,7 +170,7 @@ class Score(Result):
         return self._with_caveats(lines)
 
     def basis_lines(self) -> list[str]:
-        """What evidence rests on, and what it shows of prompts and of several answers; empty where nothing is known."""
+        """The basis of the evidence, and its results about prompts and repeated answers; empty if nothing is known."""
         units = f"Units: {self.signature.units}." if self.signature.units else ""
         spaces = f"Evidence looks at features, {self.signature.spaces}." if self.signature.spaces else ""
         lines = [self._share_line(), " ".join(filter(None, [units, spaces])), self._prompt_line(), self._answers_line()]
@@ -195,33 +206,34 @@ class Score(Result):
 
     @property
     def verdict(self) -> str:
-        """What is certain about the gap, in one or two sentences."""
+        """What the data prove about the gap, in one or two sentences."""
         most = self.certified["mauve"].high if self.certified else 1.0
         return verdict_text(self.p_value, most, self.n, self.reasons)
 
     def _rows(self, name: str) -> list[list[str]]:
-        """What is known of a summary: the row's name, its value, an interval, and what the interval is about."""
+        """The rows of a summary: the row's name, its value, an interval, and the meaning of the interval."""
         rows = []
         if self.certified:
             one = self.certified[name]
-            limit = f"at most {at_most(one.high)}" if name == "mauve" else f"at least {at_least(one.low)}"
+            upper = number_cell(one.high, rounded="up", words="at most ")
+            limit = upper if name == "mauve" else number_cell(one.low, rounded="down", words="at least ")
             bound = "upper" if name == "mauve" else "lower"
-            rows.append(["certified", f"{one.value:.4f}", limit, f"95% {bound} bound on the true value"])
+            rows.append(["certified", number_cell(one.value), limit, f"95% {bound} bound on the true value"])
         if not self.is_published:
-            return [*rows, ["published", "not computed", "–", _install_text(self.signature)]]
+            return [*rows, ["published", "not computed", "–", install_text(self.signature)]]
         span = self.interval.get(name)
-        text = "–" if span is None else f"{span[0]:.4f} to {span[1]:.4f}"
+        text = "–" if span is None else interval_cell(*span)
         about = "no interval without bins" if span is None else "95% of repeat samples of this size"
-        rows.append(["published", f"{getattr(self, name):.4f}", text, about])
+        rows.append(["published", number_cell(getattr(self, name)), text, about])
         if self.debiased:
             one = self.debiased[name]
             about = "with unlimited samples, same bins"
-            rows.append(["bias-corrected", f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}", about])
-        rows.append(["self-score", f"{self.self_score[name]:.4f}", "–", "about what a perfect model gets"])
+            rows.append(["bias-corrected", number_cell(one.value), interval_cell(one.low, one.high), about])
+        rows.append(["self-score", number_cell(self.self_score[name]), "–", "about what a perfect model gets"])
         return rows
 
     def mauve_table(self, form: str = "text", *, width: int | None = None) -> str:
-        """What is known of MAUVE alone, as a table like that of `table`, which has all summaries."""
+        """Only the rows of MAUVE, as a table; `table` has all summaries."""
         data = TableData(["", _TITLES["mauve"], "95% range", "meaning"], self._rows("mauve"), left=(0, 3))
         return render(form, data, width=width)
 
@@ -286,32 +298,29 @@ class Score(Result):
         return self.verdict
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
-        """Draw the published frontier, exponentiated, with the area below it shaded, and the certified one.
+        """Draw the published frontier, exponentiated, with the area below it shaded, and the certified frontier.
 
-        Returns the axes.
+        Returns the axes. Several scores on the same axes differ in colour, dash and marker: give each its `label`.
 
         With several repeats the curve has a band: the curves of all repeats lie between its edges. The true curve lies
         below the dashed one, up to the noise of sampling.
         """
         ax = draw.axes(ax)
+        name = f"{label}, " if label else ""
+        style: dict[str, Any] = {"number": (number := draw.count_frontiers(ax)), "shade": 0.06 if number else 0.15}
         if self.is_published:
-            draw.exponentiated(ax, self, label=label or f"published: {self.mauve:.3f}", band="all clusterings")
-            draw.certified_line(ax, self)
+            published = f"{name}published: {self.mauve:.3f}"
+            draw.exponentiated(ax, self, label=published, band=f"{name}all clusterings", **style)
+            draw.certified_line(ax, self, name=name, number=number)
         else:
-            certified = f"certified: {self.certified['mauve'].value:.3f}"
-            draw.exponentiated(ax, self, label=label or certified, certified=True)
+            certified = f"{name}certified: {self.certified['mauve'].value:.3f}"
+            draw.exponentiated(ax, self, label=certified, certified=True, **style)
         draw.legend(ax)
         return ax
 
 
-def _install_text(signature: Signature) -> str:
-    """What a published score needs, for samples of this kind."""
-    extra = "images" if signature.embedder.startswith("texture") else "minilm"
-    return f"needs an embedder: {install_line(extra)}"
-
-
 def brief_values(score: Score, name: str) -> dict[str, Any]:
-    """What is known of one summary of a score, rounded to four digits."""
+    """The values of one summary of a score, rounded to four digits."""
     values: dict[str, Any] = {}
     if score.certified:
         estimate = score.certified[name]
@@ -330,13 +339,13 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
 
 
 def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
-    """The score of all samples of the reference and of the model, which may be in shards. Nothing is warned about."""
+    """The score of all samples of the reference and of the model, which may be in shards, without warnings."""
     with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
         return _score_system(systems, settings)
 
 
 def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
-    """The score of samples that have features; caveats are in the result, and nothing is warned about."""
+    """The score of samples that have features, with caveats in the result and no warnings."""
     return _score_system(LoadedSystems.of({"model": (reference, model)}), settings)
 
 
@@ -364,9 +373,9 @@ def build_score(
     explained: Explained = _UNEXPLAINED,
     caveats: Sequence[Caveat] = (),
 ) -> Score:
-    """The score of all repeats of a run, with the caveats of its masses and bins after those given.
+    """The score of all repeats of a run, with the given caveats followed by those about its masses and bins.
 
-    Without evidence the p-value is 1: the caller has to say what it knows.
+    Without evidence the p-value is 1, and the caller must replace it.
     """
     traced = [measure.trace(masses) for masses in run.masses]
     curves, values = [curve for curve, _ in traced], by_summary([summaries for _, summaries in traced])
@@ -422,7 +431,7 @@ def _doubts(
     evidence: Evidence | None,
     certificate: Certificate | None,
 ) -> list[Caveat]:
-    """What the estimate and the evidence give reason to doubt."""
+    """Caveats from the estimate and the evidence."""
     if not run.masses:
         return [] if evidence is None else [*evidence_caveats(evidence)]
     partition = run.masses[0].partition

@@ -1,4 +1,4 @@
-"""Systems in shards, or on a cluster: the same bits as of arrays in memory."""
+"""Systems in shards, or on a cluster, with the same bits as for arrays in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.caveats import check_samples, size_caveats
-from mallow.embed import features_alone
 from mallow.engine import Engine, Passes, memory_budget
 from mallow.errors import Caveat, InputError
 from mallow.estimate import (
@@ -41,25 +40,25 @@ from mallow.evidence import (
     choose_units,
     generator_for,
     hold_out,
-    hold_out_sources,
+    hold_out_rows,
     units_of_surveys,
 )
 from mallow.samples import Chunk, Samples, Shards
 
-_KEPT_PER_ROW = 150  # bytes that evidence keeps of a row: fold, unit, rank, bins, length, score; measured
-_NUMBERS = 2**24  # chosen: of a chunk, 64 MB in float32
+_KEPT_PER_ROW = 150  # bytes that evidence keeps per row: fold, unit, rank, bins, length, score; measured
+_NUMBERS = 2**24  # chosen: numbers in a chunk, 64 MB in float32
 
 Result = TypeVar("Result")
 _LOG = logging.getLogger("mallow")
-# Bytes that evidence takes, measured with 20,000 to 200,000 rows of 128 features:
+# Bytes that evidence needs, measured with 20,000 to 200,000 rows of 128 features:
 _PER_ROW = 8_000
 _PER_ENTRY = 40
-_MOST_ROWS = 100_000  # of a subset, of all sets together; chosen: about half a minute
+_MOST_ROWS = 100_000  # rows of a subset, for all sets together; chosen: about half a minute
 
 
 @dataclass(frozen=True, eq=False)
 class SurveyedSet:
-    """Samples as shards, with what one pass over them tells."""
+    """Samples as shards, with the results of one pass over them."""
 
     samples: Samples
     shards: Shards
@@ -82,11 +81,11 @@ class ShardRows:
         return len(self.shards)
 
     def take(self, places: NDArray[np.int64]) -> Features:
-        """Some rows."""
+        """The rows at these places."""
         return fetch_rows(self.passes, [self.shards], places, self.shards.dtype)
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
-        """See `mallow.evidence._rows.Rows.scan`."""
+        """See `mallow.evidence._blocks.Rows.scan`."""
         chunks = list(self.shards.chunks(max(1024, _NUMBERS // self.width)))
         places = [slice(chunk.start, chunk.start + len(chunk)) for chunk in chunks]
         tasks = ((chunk, [own[..., at] for own in along]) for chunk, at in zip(chunks, places, strict=True))
@@ -99,12 +98,12 @@ def _call(function: Callable[..., Result], task: tuple[Chunk, list[NDArray[Any]]
 
 
 def streams_evidence(measure: Measure, units: Units) -> bool:
-    """Whether evidence is learned from all rows in chunks: they are many, and what is kept of each fits the memory."""
+    """Whether evidence is learned from all rows in chunks: there are many, and what is kept per row fits memory."""
     return are_many(measure.witness, units) and sum(map(len, units.sets)) * _KEPT_PER_ROW <= memory_budget()
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SamplesInMemory:
     """The samples that are in memory: all, or some units of each set.
 
     Attributes
@@ -112,9 +111,9 @@ class Seen:
     samples : dict
         Name → samples with features. The reference is called "".
     caveats : tuple of Caveat
-        That not all were seen.
+        A caveat if not all samples were used.
     places : dict
-        Name → the places of these samples among all. Nothing where all are there.
+        Name → the indices of these samples among all. Empty if all are in memory.
     """
 
     samples: dict[str, Samples]
@@ -123,33 +122,35 @@ class Seen:
 
     @property
     def complete(self) -> bool:
-        """Whether all rows are there."""
+        """Whether all rows are in memory."""
         return not self.caveats
 
 
 def fits_memory(rows: int, width: int) -> bool:
-    """Whether so many rows can be evaluated in memory."""
+    """Whether this many rows can be evaluated in memory."""
     return rows * (_PER_ROW + _PER_ENTRY * width) <= memory_budget()
 
 
-def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True) -> Seen:
-    """All samples, if they fit the memory; otherwise those of some units, chosen by a hash of their ids or values.
+def load_some(
+    passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, evidence: bool = True
+) -> SamplesInMemory:
+    """All samples, if they fit into memory; otherwise only some units, chosen by a hash of their ids or values.
 
-    `evidence` says whether evidence will rest on them.
+    `evidence` is whether they are used for evidence.
     """
     total = sum(len(one.shards) for one in sets.values())
     width = next(iter(sets.values())).shards.width
     if fits_memory(total, width):
-        return Seen({name: one.samples.load() for name, one in sets.items()}, ())
+        return SamplesInMemory({name: one.samples.load() for name, one in sets.items()}, ())
     most = max(200, min(_MOST_ROWS, int(memory_budget() / 2 / (_PER_ROW + _PER_ENTRY * width))))
     chosen = choose_units(units, most)
     some, chosen_places = {}, {}
     for numbers, (name, one) in zip(units.sets, sets.items(), strict=True):
-        samples, shards = one.samples, one.shards
         places = chosen_places[name] = np.flatnonzero(chosen[numbers])
-        rows = fetch_rows(passes, [shards], places, shards.dtype)
+        rows = fetch_rows(passes, [one.shards], places, one.shards.dtype)
         ids = tuple(f"{key:016x}" for key in units.keys[numbers[places]].tolist())
-        some[name] = Samples.trusted(features=rows, ids=ids, source=samples.source, provenance=samples.provenance)
+        kept = vars(one.samples.take(places)) | {"features": rows, "ids": ids, "shards": None}
+        some[name] = Samples.trusted(**kept)
     count = sum(map(len, some.values()))
     text = (
         f"the certificate, the p-value, the reasons and the checks of the samples rest on {count:,} of {total:,} rows, "
@@ -162,29 +163,13 @@ def look_at(passes: Passes, sets: Mapping[str, SurveyedSet], units: Units, *, ev
             f"all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the "
             "p-value use all rows."
         )
-    return Seen(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
-
-
-def hold_out_shards(passes: Passes, measure: Measure, sets: Mapping[str, Shards], units: Units, seen: Seen) -> HeldOut:
-    """The evidence about each system against the reference: from all rows, unless only some of them can be used."""
-    reference = seen.samples[""]
-    pairs = {name: (reference, samples) for name, samples in seen.samples.items() if name}
-    began = time.monotonic()
-    if seen.complete or not streams_evidence(measure, units):
-        held_out = hold_out(measure, pairs)
-    else:
-        rows = {name: ShardRows(passes, shards) for name, shards in sets.items()}
-        sources = {name: (rows[""], rows[name]) for name in pairs}
-        places = {name: (seen.places[""], seen.places[name]) for name in pairs}
-        held_out = hold_out_sources(measure, sources, units, pairs, places)
-    _LOG.info("%s: %.1f s", "evidence", time.monotonic() - began)
-    return held_out
+    return SamplesInMemory(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 
 
 def survey_sets(
     engine: Engine, sets: Mapping[str, Samples], within: Passes | None = None
 ) -> tuple[dict[str, SurveyedSet], Passes]:
-    """One pass over each set, the reference first; and the passes, whose checkpoint the caller removes at the end."""
+    """One pass over each set, the reference first, and the passes, whose checkpoint the caller removes at the end."""
     shards = {name: _as_shards(name or "reference", samples) for name, samples in sets.items()}
     first = next(iter(shards.values()))
     for name, own in shards.items():
@@ -203,8 +188,8 @@ def survey_sets(
     return surveyed, passes
 
 
-def check_seen(seen: Seen, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
-    """What gives reason to doubt the samples of each system; sizes are those of all rows."""
+def check_in_memory(seen: SamplesInMemory, sets: Mapping[str, SurveyedSet]) -> dict[str, list[Caveat]]:
+    """Caveats about the samples of each system. Sizes count all rows."""
     reference = seen.samples[""]
     names = [name for name in seen.samples if name]
     caveats = check_samples({name: (reference, seen.samples[name]) for name in names})
@@ -227,7 +212,7 @@ def run_sharded(
     model: SurveyedSet,
     seen: tuple[Samples, Samples] | None,
 ) -> Run:
-    """All repeats of the estimator, and the summaries of the reference against itself; part of the work of `passes`."""
+    """All repeats of the estimator and the summaries of the reference against itself, as work of `passes`."""
     measure, repeats, seed = settings.measure, settings.repeats, settings.seed
     estimator = measure.estimator
     if not isinstance(estimator, Quantize):
@@ -258,7 +243,7 @@ def _as_shards(name: str, samples: Samples) -> Shards:
 
 
 def _describe(engine: Engine, shards: Sequence[Shards], *settings: object) -> str:
-    """Everything that passes over these shards depend on, for their checkpoint."""
+    """The settings on which passes over these shards depend, for their checkpoint."""
     if getattr(engine, "checkpoint", None) is None:
         return ""
     files = [
@@ -275,12 +260,12 @@ def _digest(values: NDArray[Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StreamedSystems:
-    """Systems and their reference, surveyed, with those of their samples that are in memory."""
+    """Systems and their reference, surveyed, with their samples that are in memory."""
 
     passes: Passes
     sets: dict[str, SurveyedSet]  # the reference is called ""
     units: Units
-    seen: Seen
+    seen: SamplesInMemory
 
     @property
     def complete(self) -> bool:
@@ -289,7 +274,7 @@ class StreamedSystems:
 
     @property
     def pairs(self) -> Pairs:
-        """Each system with the reference, as far as they are in memory."""
+        """Each system with the reference, only the samples in memory."""
         return {name: (self.seen.samples[""], own) for name, own in self.seen.samples.items() if name}
 
     @property
@@ -298,16 +283,21 @@ class StreamedSystems:
         return {name: (self.sets[""].samples, one.samples) for name, one in self.sets.items() if name}
 
     def hold_out(self, measure: Measure) -> HeldOut:
-        """The evidence about each system."""
-        shards = {name: one.shards for name, one in self.sets.items()}
-        return hold_out_shards(self.passes, measure, shards, self.units, self.seen)
+        """The evidence about each system: from all rows, unless only some of them can be used."""
+        began = time.monotonic()
+        if self.complete or not streams_evidence(measure, self.units):
+            held_out = hold_out(measure, self.pairs)
+        else:
+            rows = {name: ShardRows(self.passes, surveyed.shards) for name, surveyed in self.sets.items()}
+            places = {name: (self.seen.places[""], self.seen.places[name]) for name in self.pairs}
+            held_out = hold_out_rows(measure, rows, self.whole, self.units, self.pairs, places)
+        _LOG.info("%s: %.1f s", "evidence", time.monotonic() - began)
+        return held_out
 
     def caveats(self) -> dict[str, list[Caveat]]:
         """What gives reason to doubt the samples of each system."""
-        checked = check_seen(self.seen, self.sets)
-        left_out = not self.complete and any(one.samples.spaces for one in self.sets.values())
-        doubts = [*self.seen.caveats, *([features_alone()] if left_out else [])]
-        return {name: [*doubts, *own] for name, own in checked.items()}
+        checked = check_in_memory(self.seen, self.sets)
+        return {name: [*self.seen.caveats, *of_system] for name, of_system in checked.items()}
 
     def runs(self, settings: Settings, generations: Generations, begin: Parts) -> dict[str, list[Run]]:
         """The runs of each system, one per generation, chunk by chunk."""
@@ -317,7 +307,7 @@ class StreamedSystems:
             for reference, model in parts:
                 seen = None if self.complete else self.pairs[name]
                 sets = {"": self.sets[""], name: self.sets[name]}
-                if self.complete and model is not self.seen.samples[name]:  # one generation, or in another order
+                if self.complete and model is not self.seen.samples[name]:  # one generation, or in a different order
                     sets, _ = survey_sets(self.passes.engine, {"": reference, name: model}, within=self.passes)
                 if not settings.repeats:
                     itself = dict.fromkeys(SUMMARIES, float("nan"))
@@ -329,12 +319,12 @@ class StreamedSystems:
 
 
 def stream_systems(engine: Engine, pairs: Pairs, measure: Measure) -> StreamedSystems:
-    """Survey the reference and all systems, and read those of their samples that fit the memory.
+    """Survey the reference and all systems, and read as many of their samples as fit into memory.
 
     The caller removes the checkpoint at the end (`passes.finish`).
     """
     reference = next(iter(pairs.values()))[0]
     sets, passes = survey_sets(engine, {"": reference, **{name: samples for name, (_, samples) in pairs.items()}})
     units = units_of_surveys([one.survey for one in sets.values()])
-    seen = look_at(passes, sets, units, evidence=not streams_evidence(measure, units))
+    seen = load_some(passes, sets, units, evidence=not streams_evidence(measure, units))
     return StreamedSystems(passes, sets, units, seen)

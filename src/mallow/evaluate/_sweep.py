@@ -23,7 +23,7 @@ from mallow.samples import Samples, read
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mallow.generate import GenerationPlan, NextToken  # a score needs no models that generate
+    from mallow.generate import GenerationPlan, NextToken  # a score does not need models that generate
 
 
 _NUMBER = re.compile(r"(?<=[:=])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[:+]|$)")
@@ -31,14 +31,14 @@ _NUMBER = re.compile(r"(?<=[:=])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[:+]|$)")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sweep(ComparedSystems):
-    """What a grid of decoders scored.
+    """The scores of a grid of decoders.
 
     Attributes
     ----------
     decoders : tuple of str
-        In the order of the request.
+        The decoders, in the order of the request.
     comparison : Comparison
-        Of their texts with the reference.
+        The comparison of their texts with the reference.
     model : str
         The name of the language model.
     files : dict
@@ -54,12 +54,12 @@ class Sweep(ComparedSystems):
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The decoder with the highest certified area, and those that cannot be told apart from it, in that order."""
+        """The decoder with the highest certified area, followed by the decoders that do not differ from it."""
         return self.comparison.best
 
     @property
     def winner(self) -> str | None:
-        """The decoder whose proven gap is significantly smaller than all others; None where there is none."""
+        """The decoder whose proven gap is significantly smaller than all others; None if there is none."""
         return self.comparison.winner
 
     @property
@@ -77,7 +77,7 @@ class Sweep(ComparedSystems):
 
     @property
     def verdict(self) -> str:
-        """Which decoder has the smallest proven gap, if there is a clear winner, and which has the largest."""
+        """The decoder with the smallest proven gap, if there is a clear winner, and the decoder with the largest."""
         return self.comparison.verdict
 
     def _also(self) -> dict[str, Any]:
@@ -96,15 +96,15 @@ class Sweep(ComparedSystems):
     def plot(self, ax: Axes | None = None, family: str | None = None) -> Axes:
         """Draw the published and certified scores of a family, all other decoders as dashed lines; returns the axes.
 
-        95% of repeat samples of so many samples would score in the band. What is certified has a line up to its limit
-        with 95% confidence. The dotted line is the self-score, about what real data would score.
+        95% of repeat samples of this size would score in the band. A line leads from the certified value to its limit
+        with 95% confidence. The dotted line is the self-score, about the score of real data.
 
         Parameters
         ----------
         ax : matplotlib axes or None
             None: new ones.
         family : str or None
-            One of `families`. None: the only one; where there are several or none, the decoders are listed in rows.
+            One of `families`. None: the only one; if there are several or none, the decoders are listed in rows.
         """
         if family is not None and family not in self.families:
             families = ", ".join(self.families) or "none"
@@ -125,7 +125,7 @@ class Sweep(ComparedSystems):
 def grid(decoders: Iterable[str]) -> tuple[str, ...]:
     """The names of all decoders that the patterns stand for.
 
-    Several numbers, separated by commas, make several decoders.
+    Several numbers, separated by commas, give several decoders.
 
     Examples
     --------
@@ -161,9 +161,9 @@ def sweep(
 ) -> Sweep:
     """Continue the beginnings of the reference with each decoder, and score the results against the reference.
 
-    Whole texts are scored, each with its prompt, as in the paper; those of the reference are cut to the same number of
-    tokens. Texts are kept in the folder and not generated again: an interrupted sweep resumes where it stopped, and
-    another decoder costs only its own texts.
+    Whole texts are scored, each with its prompt, as in the paper, and reference texts are cut to the same number of
+    tokens. Texts are kept in the folder and not generated again: an interrupted sweep resumes where it stopped, and an
+    additional decoder only costs its own texts.
 
     Parameters
     ----------
@@ -173,10 +173,10 @@ def sweep(
     decoders : sequence of str
         Patterns as in `grid`.
     folder : path
-        Where the texts of each decoder go; created if it does not exist.
+        The folder for the texts of each decoder; created if it does not exist.
     plan : GenerationPlan or None
-        How many texts per prompt (one for deterministic decoders), how long, which random numbers. The score uses the
-        same `rng`. Its `with_prompt` is ignored. None: ``GenerationPlan()``.
+        The number of texts per prompt (one for deterministic decoders), their length, and the random numbers. The score
+        uses the same `rng`. Its `with_prompt` is ignored. None: ``GenerationPlan()``.
     tokens :
         The length of prompts, as in `mallow.generate.prompts_of`.
     skip_short :
@@ -184,8 +184,7 @@ def sweep(
     measure :
         Estimator, divergence and scale, as in `mallow.compare`.
     embedder :
-        What turns samples into points: a name or an object. None takes the default for their kind, as in
-        `mallow.compare`.
+        The embedder, by name or as an object. None takes the default for the kind of samples, as in `mallow.compare`.
     repeats :
         How many clusterings are averaged, as in `mallow.compare`.
     batch : int

@@ -1,4 +1,4 @@
-"""A series of checkpoints against one reference: its trend, and where it changed."""
+"""A series of checkpoints against one reference: its trend, and the points where it changed."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Trend:
     Attributes
     ----------
     tau : float
-        Kendall's rank correlation of step and certified area: 1 where every checkpoint is closer than the one before.
+        Kendall's rank correlation of step and certified area; 1 if every checkpoint is closer than the one before.
     p_value : float
-        Two-sided, of the hypothesis that the order of the checkpoints is that of chance. With fewer than five
-        checkpoints it cannot be below 0.05.
+        Two-sided p-value for "the order of the checkpoints is random". With fewer than five checkpoints it cannot be
+        below 0.05.
     """
 
     tau: float
@@ -49,16 +49,16 @@ class Trend:
 
 @dataclass(frozen=True)
 class Change:
-    """A place of the series from which on the model is closer to the reference, or farther from it, than before.
+    """A point in the series from which the model is closer to the reference, or farther from it, than before.
 
     Attributes
     ----------
     at : str
         The first checkpoint of the new segment.
     before : str
-        The checkpoint of the segment before that differs most clearly from it.
+        The checkpoint of the previous segment that differs most clearly from it.
     difference, low, high : float
-        Certified area at `at` minus that at `before`, with a 95% interval.
+        Certified area at `at` minus certified area at `before`, with a 95% interval.
     p_value : float
         Corrected for all pairs of checkpoints.
     """
@@ -80,10 +80,10 @@ class Track(ComparedSystems):
     steps : dict
         Checkpoint → its step, in the order of the steps.
     comparison : Comparison
-        Of all checkpoints.
+        The comparison of all checkpoints.
     trend : Trend
     changes : tuple of Change
-        Where the series changed; empty where no two checkpoints differ significantly.
+        The points where the series changed; empty if no two checkpoints differ significantly.
     """
 
     KIND: ClassVar[str] = "track"
@@ -96,8 +96,8 @@ class Track(ComparedSystems):
     def __repr__(self) -> str:
         return f"Track({len(self.steps)} checkpoints, {len(self.changes)} changes, tau={self.trend.tau:.2f})"
 
-    def _tables(self, width: int | None = None) -> list[str]:
-        return [self.table(width=width), self.change_table(width=width)]
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.change_table(form, width=width)]
 
     @property
     def verdict(self) -> str:
@@ -148,7 +148,7 @@ class Track(ComparedSystems):
         return TableData(["", "step", *titles, "change"], rows, breaks=breaks, left=(0, 6))
 
     def change_table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The changes as a table; "" where there are none."""
+        """The changes as a table; "" if there are none."""
         if not self.changes:
             return ""
         return render_differences("change", map(astuple, self.changes), form, width)
@@ -186,24 +186,23 @@ def track(
     """Compare a series of checkpoints with one reference: does it come closer, and where did it change?
 
     A change is a checkpoint that differs significantly from some checkpoint since the change before, by held-out
-    evidence and after Holm's correction over all pairs. So a series that never changes shows a change with a
-    probability of at most 5%. The trend is Kendall's test of the certified areas against the order.
+    evidence and after Holm's correction over all pairs. So the chance that a constant series shows a change is at most
+    5%. The trend is Kendall's test of the certified areas against the order.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The real data.
     checkpoints : mapping name → the same
-        At least three. Give all of them the same number of samples, and the same prompts. Where numbers differ, each
-        checkpoint is cut to the smallest one at random, since a gap is seen better with more samples.
+        At least three. Give all of them the same number of samples, and the same prompts. If the numbers differ, each
+        checkpoint is cut to the smallest number at random, since more samples detect a gap better.
     steps : sequence of float or None
-        The step of each checkpoint. None: the last number in its name, where all names have different ones (ckpt-100,
-        ckpt-2000); otherwise the place in the mapping, from 1.
+        The step of each checkpoint. None: the last number in its name, if all names have different numbers (ckpt-100,
+        ckpt-2000); otherwise the position in the mapping, from 1.
     measure :
         Estimator, divergence and scale, as in `mallow.compare`.
     embedder :
-        What turns samples into points: a name or an object. None takes the default for their kind, as in
-        `mallow.compare`.
+        The embedder, by name or as an object. None takes the default for the kind of samples, as in `mallow.compare`.
     paired :
         Whether row i of each set belongs to row i of the others, as in `mallow.compare`.
     repeats :
@@ -249,10 +248,10 @@ def track(
 
 
 def _cut_to_one_size(pairs: Pairs, seed: int) -> tuple[Pairs, list[Caveat]]:
-    """The checkpoints with as many samples as the smallest, drawn at random, and a caveat where that changes them.
+    """The checkpoints with as many samples as the smallest, drawn at random, and a caveat if that changes them.
 
-    A witness learns more from more samples: a model that never changes would move away from the reference where the
-    numbers of samples grow. Prompts keep their first samples, and checkpoints that share prompts keep the same ones.
+    A witness learns more from more samples, so a constant model would seem to move away from the reference with growing
+    numbers of samples. Prompts keep their first samples, and checkpoints that share prompts keep the same prompts.
     """
     sizes = {name: len(model) for name, (_, model) in pairs.items()}
     smallest = min(sizes, key=sizes.__getitem__)
@@ -315,7 +314,7 @@ def _find_trend(steps: Mapping[str, float], comparison: Comparison) -> Trend:
 
 
 def find_changes(names: Sequence[str], differences: Sequence[Difference]) -> tuple[Change, ...]:
-    """The places where a series changed; see `track`."""
+    """The points where a series changed; see `track`."""
     by_pair = {pair.systems: pair for pair in differences}
     changes: list[Change] = []
     segment: list[str] = []

@@ -1,4 +1,4 @@
-"""How sure a result is: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
+"""The certainty of results: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
 
 from mallow.evidence._betting import Bets, Betting, fit_betting, mauve_limit
 from mallow.evidence._blocks import Rows as RowSource
@@ -14,7 +14,7 @@ from mallow.evidence._evidence import (
     is_undecided,
     subtract_certificates,
 )
-from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_sources
+from mallow.evidence._held_out import HeldOut, Pairs, hold_out, hold_out_rows
 from mallow.evidence._identity import IdentityTest, compare_means, run_identity_test
 from mallow.evidence._learner import Learner, View
 from mallow.evidence._measure import (
@@ -30,7 +30,7 @@ from mallow.evidence._measure import (
     make_signature,
     measure_for,
 )
-from mallow.evidence._permutation_test import permutation_test, run_permutations
+from mallow.evidence._permutation_test import PermutationTest, PValue, permutation_test, run_permutations
 from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.evidence._shares import bound_shares

@@ -1,8 +1,8 @@
 """Products of atoms for each statistic of the test of identity, from rows in memory.
 
-Statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples. There
-are three families: moments (regularised means in the full width, and variances), counts of bins, and Gaussian kernels
-of several widths, most of them narrow.
+Statistics are quadratic in Δ, the difference of the means (reference minus model) of some features of the samples.
+There are three families: moments (regularised means in the full width, and variances), counts of bins, and Gaussian
+kernels of several widths, most of them narrow.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from mallow.evidence._space import Space, membership, regularised_inverse
 from mallow.evidence._units import Indices
 from mallow.theory import Array
 
-STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # of the regularisation of means, in units of the mean variance
+STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # strengths of the regularisation of means, in units of the mean variance
 FLOOR = 0.01  # the same for squares; chosen
-_NARROW = 3  # chosen: kernels that are narrower than most distances; a wide one is beside them
-_DISTANCES = 256  # chosen: samples whose distances decide about widths
-_FREQUENCIES = 128  # chosen: of random features, which stand for kernels of many samples
+_NARROW = 3  # chosen: kernels that are narrower than most distances; there is also a wide one
+_DISTANCES = 256  # chosen: samples whose distances determine the widths
+_FREQUENCIES = 128  # chosen: random features, which approximate kernels of many samples
 _KERNEL_EFFORT = 1 << 33  # chosen: multiplications that exact kernels may take
 _ATOMS = 512  # chosen: atoms that are exchanged at first
 
 
 def merge_atoms(exchange: Exchange) -> tuple[Exchange, sparse.csr_array]:
-    """As many atoms as are exchanged at first, whatever the seed; see `Exchange.merge`."""
+    """The atoms that are exchanged at first, whatever the seed; see `Exchange.merge`."""
     return exchange.merge(_ATOMS, exchange.generator(2))
 
 
@@ -56,7 +56,7 @@ def atom_products(
 
 
 def _kernel_widths(read: Callable[[Indices], Values], size: int) -> Array:
-    """Widths of Gaussian kernels for so many rows: none if those that are looked at are equal."""
+    """Widths of Gaussian kernels for this many rows; none if the rows that determine them are equal."""
     distances = pdist(read(np.sort(np.random.default_rng(4).permutation(size)[:_DISTANCES])).astype(np.float64))
     distances = distances[distances > 0]
     if not distances.size:
@@ -71,7 +71,7 @@ def kernel_products(values: Values, exchange: Exchange) -> dict[str, Array]:
     lengths = np.einsum("ij,ij->i", values, values)
     atoms = exchange.atoms.tocsc().astype(values.dtype)
 
-    def task(low: int) -> Array:  # kernels are symmetric: each pair of rows is looked at once
+    def task(low: int) -> Array:  # kernels are symmetric, so each pair of rows is used once
         block, other = values[low : low + ROWS], values[low:]
         squares = lengths[low:, None] + lengths[low : low + ROWS]
         squares -= 2.0 * (other @ block.T)
@@ -91,7 +91,7 @@ def kernel_products(values: Values, exchange: Exchange) -> dict[str, Array]:
 
 
 def random_kernel_products(read: Callable[[Indices], Values], size: int, exchange: Exchange) -> dict[str, Array]:
-    """The same by random Fourier features, for many rows, some of which are read at a time."""
+    """The same by random Fourier features, for many rows, which are read in chunks."""
     widths = _kernel_widths(read, size)
     if not len(widths):
         return {}
@@ -118,10 +118,10 @@ def _name_kernels(products: Array) -> dict[str, Array]:
 def _sums(
     source: Values, rows: Indices, exchange: Exchange, join: sparse.csr_array, *, squares: bool = False
 ) -> tuple[Array, Array]:
-    """What each merged atom adds to Δ, (atoms + 1, columns), and the variance of Δ, but for a factor, (columns,)."""
+    """The part of each merged atom in Δ, (atoms + 1, columns), and the variance of Δ up to a factor, (columns,)."""
     values = source if len(rows) == len(source) else source[rows]
     of_atoms = _sum_atoms(exchange.atoms.astype(source.dtype), values, squares=squares)
-    # What copies in a unit leave of each other is rounding.
+    # The difference between copies in a unit is rounding.
     least = 64.0 * np.finfo(source.dtype).eps * float(np.abs(exchange.atoms.data).max() * np.abs(values).max())
     of_atoms[np.abs(of_atoms) < least] = 0.0
     merged = (join @ of_atoms).astype(np.float64)
@@ -129,7 +129,7 @@ def _sums(
 
 
 def _spread(of_atoms: Values, exchange: Exchange) -> Array:
-    """The sum of squares of atoms (atoms + 1, columns), less the mean of those whose signs change places."""
+    """The sum of squares of atoms (atoms + 1, columns), without the mean of atoms whose signs are permuted."""
     spread: Array = np.einsum("ij,ij->j", of_atoms[:-1], of_atoms[:-1], dtype=np.float64)
     for members in exchange.permuted:
         all_of_them = members.shape == (1, len(of_atoms) - 1)

@@ -1,12 +1,13 @@
 """Products with many rows, in blocks of fixed shape: the same bits on any number of threads.
 
-Where the rows of many samples are: an array in memory, or anything that can be read a chunk at a time.
+The rows of many samples are an array in memory, or anything that can be read in chunks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -24,7 +25,7 @@ ROWS = 1024  # chosen: rows per task
 
 
 def at_once(numbers: int, size: int) -> int:
-    """How many things with so many numbers `each` are worked on at once, at least one."""
+    """How many items with `each` numbers are processed at once, at least one."""
     return max(1, numbers // size)
 
 
@@ -77,7 +78,7 @@ Numbers = NDArray[np.integer[Any]]
 
 @runtime_checkable
 class Rows(Protocol):
-    """Rows of features that need not be in memory."""
+    """Rows of features, not necessarily in memory."""
 
     @property
     def width(self) -> int:
@@ -86,13 +87,13 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def take(self, places: Indices) -> Features:
-        """Some rows, few enough for the memory."""
+        """The rows at these places, few enough for memory."""
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
         """``function(rows, *along)`` for chunks of all rows, with the places of each chunk.
 
-        The last axis of the arrays `along` has an entry for each row. The function gets those of its chunk. It may be
-        called in another process.
+        The last axis of the arrays `along` has an entry for each row. The function gets the entries of its chunk. It
+        may be called in a different process.
         """
 
 
@@ -111,11 +112,11 @@ class ArrayRows:
         return len(self.values)
 
     def take(self, places: Indices) -> Features:
-        """Some rows."""
+        """The rows at these places."""
         return self.values[places]
 
     def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
-        """See `Rows.scan`; on all threads."""
+        """See `Rows.scan`; runs on all threads."""
         slices = [slice(low, low + ROWS) for low in range(0, len(self), ROWS)]
 
         def task(at: slice) -> Result:
@@ -123,3 +124,35 @@ class ArrayRows:
 
         with single_threaded_blas():
             yield from zip(slices, ordered_map(task, slices, cores()), strict=True)
+
+
+@dataclass(frozen=True, eq=False)
+class WideRows:
+    """Rows with more columns, which are in memory."""
+
+    rows: Rows
+    more: NDArray[Any]
+
+    @property
+    def width(self) -> int:
+        """The number of features, and of the columns beside them."""
+        return self.rows.width + int(self.more.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: Indices) -> Features:
+        """Some rows."""
+        return _join(self.rows.take(places), self.more[places])
+
+    def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
+        """See `Rows.scan`."""
+        yield from self.rows.scan(partial(_call_wide, function), self.more.T, *along)
+
+
+def _call_wide(function: Callable[..., Result], rows: Features, more: NDArray[Any], *along: NDArray[Any]) -> Result:
+    return function(_join(rows, more.T), *along)
+
+
+def _join(rows: Features, more: NDArray[Any]) -> Features:
+    return np.concatenate([rows, more], axis=1, dtype=np.result_type(np.float32, rows.dtype))

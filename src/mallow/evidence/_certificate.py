@@ -1,12 +1,12 @@
-"""From held-out scores to a certificate: costs that are at least so large, hence an area that is at most so large.
+"""From held-out scores to a certificate: lower bounds of the costs, hence an upper bound of the area.
 
-A divergence is a supremum over functions, so any function gives a lower bound, and one that was learned on other
-samples an honest one. With t = p/r and s = q/r by the witness, for the mixtures R_λ = λP + (1−λ)Q,
+A divergence is a supremum over functions, so any function gives a lower bound, and a function that was learned on other
+samples gives an unbiased one. With t = p/r and s = q/r by the witness, for the mixtures R_λ = λP + (1−λ)Q,
 
     D_f(P‖R_λ) ≥ E_P[f′(t)] − E_R[t f′(t) − f(t)]          D_f(Q‖R_λ) ≥ E_Q[f′(s)] − E_R[s f′(s) − f(s)]
 
-with equality where the witness is the true log-ratio. Each side is a mean over samples. Its error is that of a mean
-over units, whatever they share.
+with equality if the witness is the true log-ratio. Each side is a mean over samples, and its error is the error of a
+mean over units.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def summary_slopes(curve: Frontier, scale: float) -> Array:
     """The derivatives of area, integral and mid-point by D_f(P‖R_λ) and by D_f(Q‖R_λ) at each λ, (2, points, 3).
 
     Integral and mid-point are linear in the costs. The area is 1 − B(x, y), linear in x = 1 − exp(−c D_f(P‖R_λ)) and in
-    y = 1 − exp(−c D_f(Q‖R_λ)), so that a difference is a derivative without error, however near P and Q are.
+    y = 1 − exp(−c D_f(Q‖R_λ)), so a difference is an exact derivative, however near P and Q are.
 
     Parameters
     ----------
@@ -64,26 +64,26 @@ def summary_slopes(curve: Frontier, scale: float) -> Array:
     return slopes
 
 
-ONE_SIDED = 1.6448536269514722  # standard errors that 95% of a normal variable stay below
+ONE_SIDED = 1.6448536269514722  # the 95% quantile of a normal variable, in standard errors
 _CONFIDENCE = 0.95  # of one-sided limits
 _STEP = 1e-6  # chosen: relative step of the derivative of f, whose error is then about 1e-10
-_LARGEST = 700.0  # scores beyond say no more, and their exponentials would overflow
+_LARGEST = 700.0  # larger scores make no difference, and their exponentials would overflow
 _ROWS = 512  # chosen: samples at once; they stay in the cache
 _DISJOINT = Masses.from_histograms([1.0, 0.0], [0.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What held-out scores prove about a pair.
+    """The bounds that held-out scores prove about a pair.
 
     Attributes
     ----------
     frontier : Frontier
-        Costs that hold for the distributions, up to the noise of sampling: the true curve lies above.
+        Lower bounds of the costs for the distributions, up to the noise of sampling. The true curve lies above.
     estimates : dict
-        Summary → Estimate. The area is at most `high`, the others are at least `low`, each with 95% confidence.
+        Summary → Estimate. The area is at most `high`, and the others are at least `low`, each with 95% confidence.
     influence : array (units, 3)
-        What each unit adds to the error of the three summaries; their squares sum to the variance.
+        The part of each unit in the errors of the three summaries. The squares sum to the variance.
     scale : float
         The constant c of the area.
     """
@@ -99,7 +99,7 @@ class Certificate:
         return standard_errors(self.influence)
 
     def without_limits(self) -> Certificate:
-        """The same certificate where no gap was shown: every limit is the end of its range, and the values stay."""
+        """The same certificate if no gap was shown: every limit is the end of its range, and the values stay."""
         ends = {
             name: Estimate(estimate.value, 0.0, 1.0 if name == NAMES[0] else estimate.high)
             for name, estimate in self.estimates.items()
@@ -111,12 +111,12 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
     """The certificate of held-out scores h of the reference (n,) and of the model (m,), whose units are known."""
     range_ends = frontier.quiet(_DISJOINT, divergence)
     lam, rest = range_ends.lam, range_ends.lam[::-1]
-    # Scores are few different numbers, multiples of one step: what a sample adds is looked up by its score.
+    # There are few different scores, multiples of one step, so the part of a sample is looked up by its score.
     distinct = [np.unique(scores, return_inverse=True, return_counts=True) for scores in (at_p, at_q)]
     terms = cost_terms(distinct[0][0], distinct[1][0], divergence, lam, rest)
     means = sum((counts / counts.sum()) @ of_side for (_, _, counts), of_side in zip(distinct, terms, strict=True))
     to_p, to_q = (np.clip(mean, 0.0, None) for mean in np.split(np.asarray(means), 2))
-    # A true cost falls in λ (or rises), so a bound at one λ is also one at every λ where the cost is larger.
+    # A true cost falls in λ (or rises), so a bound at one λ is also a bound at every λ with a larger cost.
     to_p = np.minimum(np.maximum.accumulate(to_p[::-1])[::-1], range_ends.p_to_mix)
     to_q = np.minimum(np.maximum.accumulate(to_q), range_ends.q_to_mix)
     curve = Frontier(lam, to_p, to_q, exact=True)
@@ -130,7 +130,7 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
     if _proves_a_gap(at_p, at_q, units):
         at_ends = [summary_terms(of_end, curve, scale) for of_end in cost_terms(ends, ends, divergence, lam, rest)]
         worst = _worst_influence(of_sides, at_ends, np.array([-1.0, 1.0, 1.0]))
-        # The area falls exponentially with the costs, so its error is one of its logarithm.
+        # The area falls exponentially with the costs, so its error applies to its logarithm.
         loss = -lower_quantile(-influence[:, 0], -worst[:, 0]) / values[0]
         high = min(1.0, values[0] * math.exp(min(loss, 700.0)))
         lows = [
@@ -150,10 +150,10 @@ def _extremes(at_p: Array, at_q: Array) -> Array:
 
 
 def _worst_influence(of_sides: Sequence[Array], at_ends: Sequence[Array], sign: Array) -> Array:
-    """What one unseen sample of each side with the worst possible score would add to the summaries, (sides, 3).
+    """The part in the summaries of one unseen sample of each side with the worst possible score, (sides, 3).
 
-    `sign` is 1 for summaries whose lower limit is wanted, −1 for the others; `at_ends` has what samples at both ends
-    of the scores add.
+    `sign` is 1 for summaries with a lower limit, −1 for the others. `at_ends` has the parts of samples at both ends of
+    the scores.
     """
     worst = []
     for of_side, ends in zip(of_sides, at_ends, strict=True):
@@ -163,12 +163,11 @@ def _worst_influence(of_sides: Sequence[Array], at_ends: Sequence[Array], sign: 
 
 
 def _proves_a_gap(at_p: Array, at_q: Array, units: Units) -> bool:
-    """Whether scores prove any gap: whether the lower limit of the mid-point for KL is above 0.
+    """Whether scores prove a gap: whether the lower limit of the mid-point for KL is above 0.
 
-    It is log 2 minus the logistic loss, which scores that have learned nothing but noise make negative. Bounds of
-    other divergences may lack this penalty (that of the total variation is the accuracy of a classifier): by
-    themselves they would claim a gap too often, since what was learned from one unit helps to judge another and the
-    other way round.
+    It is log 2 minus the logistic loss, and is negative for scores that have learned only noise. Bounds of other
+    divergences may lack this penalty (for total variation the bound is the accuracy of a classifier). By themselves
+    they would claim a gap too often, because units help to judge each other.
     """
     if len(np.unique(np.concatenate(units.sets))) < 2:
         return False
@@ -183,14 +182,14 @@ def _proves_a_gap(at_p: Array, at_q: Array, units: Units) -> bool:
 
 
 def lower_quantile(influence: Array, worst: Array) -> float:
-    """The 5% quantile of the error of a sum of means, from what each unit adds to it, (units,).
+    """The 5% quantile of the error of a sum of means, from the part of each unit in it, (units,).
 
-    It is the smaller of two. The first is that of Σ (E − 1) · influence with independent exponential variables E of
-    mean 1, the Bayesian bootstrap: with many units the normal quantile, with few skewed ones it is farther away. (It
-    is computed by the saddlepoint approximation of Lugannani and Rice, which agrees with 100,000 draws to 1%, and is
-    as much wider with few units as Student's quantile is.) The
-    second is about samples too rare to have been seen: with 95% confidence they are fewer than 3/n, and each adds at
-    worst `worst` (sides,), what one sample with the worst score adds.
+    It is the smaller of two quantiles. The first is the quantile of Σ (E − 1) · influence with independent exponential
+    variables E of mean 1, the Bayesian bootstrap. With many units it is the normal quantile, and with few skewed units
+    it is farther away. (It is computed by the saddlepoint approximation of Lugannani and Rice, which agrees with
+    100,000 draws to 1%, and with few units it widens as Student's quantile does.) The second is about samples too rare
+    to be in the sample: with 95% confidence their share is below 3/n, and each adds at most `worst` (sides,), the part
+    of one sample with the worst score.
 
     Examples
     --------
@@ -228,9 +227,9 @@ def lower_quantile(influence: Array, worst: Array) -> float:
 
 
 def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, rest: Array) -> tuple[Array, Array]:
-    """What each sample of P and of Q adds to the bounds of the costs, (n, 2·points) and (m, 2·points).
+    """The part of each sample of P and of Q in the bounds of the costs, (n, 2·points) and (m, 2·points).
 
-    The bounds of D_f(P‖R_λ) come first, then those of D_f(Q‖R_λ). Each is the mean over P plus the mean over Q.
+    The bounds of D_f(P‖R_λ) come first, then the bounds of D_f(Q‖R_λ). Each is the mean over P plus the mean over Q.
     `rest` is 1 − λ.
     """
     sides = []
@@ -249,7 +248,7 @@ def cost_terms(at_p: Array, at_q: Array, divergence: Divergence, lam: Array, res
 def _terms(h: Array, divergence: Divergence, lam: Array, rest: Array, *, of_model: bool) -> Array:
     """The terms of samples of P or of Q, (samples, 2·points)."""
     ratio = np.exp(np.clip(h, -_LARGEST, _LARGEST))[:, None]
-    s = np.where(ratio == 1.0, 1.0, 1.0 / (lam * ratio + rest))  # exactly 1 where nothing was learned
+    s = np.where(ratio == 1.0, 1.0, 1.0 / (lam * ratio + rest))  # exactly 1 if nothing was learned
     t = ratio * s
     if of_model:
         slope, conjugate = _slope_and_conjugate(divergence, s)
@@ -271,14 +270,14 @@ def _conjugate(divergence: Divergence, t: Array) -> Array:
 
 
 def summary_terms(terms: Array, curve: Frontier, scale: float) -> Array:
-    """What each sample adds to the three summaries near a curve, (samples, 3), from what it adds to the costs."""
+    """The part of each sample in the three summaries near a curve, (samples, 3), from its part in the costs."""
     slopes = np.concatenate(list(summary_slopes(curve, scale)))  # (2·points, 3)
     total: Array = terms @ np.where(np.isfinite(slopes), slopes, 0.0)
     return total
 
 
 def unit_influence(of_sides: Sequence[Array], units: Units) -> Array:
-    """What each unit adds to the error of a sum of means, (units, ...), one mean for each set of samples."""
+    """The part of each unit in the error of a sum of means, (units, ...), with one mean for each set of samples."""
     total = np.zeros((units.count, *of_sides[0].shape[1:]))
     for number, influence in enumerate(of_sides):
         total += units.totals(number, (influence - influence.mean(axis=0)) / len(influence))
@@ -286,7 +285,7 @@ def unit_influence(of_sides: Sequence[Array], units: Units) -> Array:
 
 
 def standard_errors(influence: Array) -> Array:
-    """The standard errors of sums over units, (...,), from what each unit adds, (units, ...)."""
+    """The standard errors of sums over units, (...,), from the part of each unit, (units, ...)."""
     count = int(np.count_nonzero(np.abs(influence).reshape(len(influence), -1).sum(axis=1)))
     errors: Array = np.sqrt((influence**2).sum(axis=0) * (count / max(count - 1, 1)))
     return errors

@@ -1,7 +1,7 @@
-"""Features as small integers, so small that sums of their products are exact in float32, whatever the order.
+"""Features as integers small enough that sums of their products are exact in float32, in any order.
 
-What is learned from many samples needs few bits of each: with steps of a twentieth of a standard deviation, rounding
-adds two ten-thousandths to the variance of a column. Sums are then the same on every machine, in any order and any
+Learning from many samples needs few bits of each sample. With steps of a twentieth of a standard deviation, rounding
+adds two ten-thousandths to the variance of a column. Sums are then the same on every machine, in any order and for any
 division of the rows.
 """
 
@@ -22,16 +22,16 @@ from mallow.theory import Array
 
 LEVELS = 127  # the largest integer
 ROWS = 1024  # rows whose products sum exactly in float32: 1024 · 127² < 2^24
-_REACH = 6.0  # chosen: standard deviations from the centre that the integers reach; what is farther away is moved there
+_REACH = 6.0  # chosen: range of the integers, in standard deviations from the centre; values farther away are clipped
 _TAIL = 0.002  # chosen: share of the values on either side that do not count for the standard deviation
-_BITS = 8  # of a step: processors that differ in the last digit of a standard deviation give the same step
+_BITS = 8  # bits of a step: processors that differ in the last digit of a standard deviation give the same step
 _LEAST = 1.0 / np.finfo(np.float64).max  # a smaller step has no inverse
-_ORDINARY = 60  # powers of two between which float32 is wide enough
+_ORDINARY = 60  # powers of two within which float32 suffices
 
 
 @dataclass(frozen=True, eq=False)
 class CoarseGrid:
-    """Where the integers lie: column j at ``centre[j]`` plus integers times a step.
+    """The grid of the integers: column j is ``centre[j]`` plus integers times a step.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class CoarseGrid:
 
 
 def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseGrid:
-    """The grid for all rows of some sets, from a sample of the rows of each."""
+    """The grid for all rows of these sets, from a sample of the rows of each."""
     values = np.concatenate([rows.take(chosen) for rows, chosen in zip(sets, sample, strict=True)]).astype(np.float64)
     values.sort(axis=0)
     tail = int(_TAIL * len(values))
@@ -66,7 +66,7 @@ def find_coarse_grid(sets: Sequence[Rows], sample: Sequence[Indices]) -> CoarseG
     ordinary = np.ldexp(values, -exponent)  # squares neither overflow nor vanish
     mean, reach = (np.ldexp(scaled, exponent) for scaled in (ordinary.mean(axis=0), _REACH * ordinary.std(axis=0)))
     unseen = np.flatnonzero(values[0] == values[-1])
-    if unseen.size:  # constant but for a few rows: all of them count
+    if unseen.size:  # constant except in a few rows, so all rows count
         ends = [of_chunk for rows in sets for _, of_chunk in rows.scan(partial(_ends, unseen))]
         low, high = (
             np.min([of_chunk[0] for of_chunk in ends], axis=0),
@@ -115,7 +115,7 @@ class Metric:
 def add_moments(integers: Values, cell: Numbers, tables: Array, totals: Array) -> None:
     """Add to `tables` (2, d, d) and `totals` (2, d) the products and the sums of rows in even and in odd cells.
 
-    Exact for at most 1024 rows, in any order of the rows.
+    The sums are exact for at most 1024 rows, in any order of the rows.
     """
     even = cell % 2 == 0
     for half, rows in enumerate((integers[even], integers[~even])):
@@ -126,8 +126,8 @@ def add_moments(integers: Values, cell: Numbers, tables: Array, totals: Array) -
 class HalfMetrics:
     """The metrics of all rows, of those in even cells, and of those in odd cells.
 
-    A rule that judges a cell has a metric without it, that of the other half: with its own unit in the metric, samples
-    of a pair that have much in common would look easier to tell apart than they are.
+    A rule that judges a cell uses the metric of the other half, without the cell. With its own unit in the metric,
+    similar samples of a pair would look easier to distinguish than they are.
     """
 
     def __init__(self, tables: Array, totals: Array, cells: Sequence[Numbers]) -> None:
@@ -139,7 +139,7 @@ class HalfMetrics:
     def solve(self, vectors: Array, strength: float, kept: Array) -> Array:
         """See `Solve`."""
         left_out = len(kept[0]) - kept.sum(axis=1)
-        if (left_out != 1).any():  # these rules judge several cells: only weights are fitted on them
+        if (left_out != 1).any():  # these rules judge several cells, and only weights are fitted on them
             return self.whole.solve(vectors, strength)
         parity = kept.argmin(axis=1) % 2
         solved = np.empty_like(vectors)
@@ -151,6 +151,6 @@ class HalfMetrics:
 def _covariance(table: Array, total: Array, size: int) -> Array:
     """The covariance of rows, from their products and their sum."""
     mean, covariance = total / size, table / size
-    for low in range(0, len(covariance), ROWS):  # in parts: no second table
+    for low in range(0, len(covariance), ROWS):  # in parts, to avoid a second table
         covariance[low : low + ROWS] -= np.outer(mean[low : low + ROWS], mean)
     return covariance

@@ -1,4 +1,4 @@
-"""Held-out evidence about systems: what each one's samples prove, and which of two is farther from the reference."""
+"""Held-out evidence about systems: what the samples of each prove, and which of two is farther from the reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mallow.theory import Array, Divergence, Frontier
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values, in the order of the input: they keep the chance of any false alarm below the level.
+    """Holm's adjusted p-values, in the order of the input. They keep the chance of any false alarm below the level.
 
     Examples
     --------
@@ -49,36 +49,36 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 LEVEL = 0.05
 NORMAL = 1.959963984540054  # standard errors of a two-sided 95% interval
-_DIGITS = 6  # of p-values: far in the tail they are less exact than other numbers
+_DIGITS = 6  # digits of p-values, which are less exact than other numbers far in the tail
 _CLEAR = (
     3.5  # chosen: standard errors, √2 times as large, beyond which a difference of certificates needs no common witness
 )
-_ROUNDING = 1e-12  # chosen: summaries are of order 1; a smaller difference is one of rounding, and so is its error
+_ROUNDING = 1e-12  # chosen: summaries are of order 1, so a smaller difference, and its error, are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is kept of the evidence about one system: enough to certify, compare and explain without learning again.
+    """The stored evidence about one system, enough to certify, compare and explain without learning again.
 
     Attributes
     ----------
     reference_scores : array (n,)
-        The held-out score h of each reference sample, an estimate of log p/q by a rule that was learned without it:
-        large for samples that look like the reference, small for samples that look like the model.
+        The held-out score h of each reference sample, an estimate of log p/q by a rule that was learned without this
+        sample. It is large for samples that look like the reference and small for samples that look like the model.
     model_scores : array (m,)
-        The held-out score of each model sample, likewise.
+        The held-out score of each model sample.
     reference_units : int64 array (n,)
         The unit of each reference sample.
     model_units : int64 array (m,)
         The unit of each model sample.
     keys : uint64 array (units,)
-        What identifies each unit in other runs.
+        A key that identifies each unit in other runs.
     test : IdentityTest
     tolerance : float
-        By how much a score may differ on another processor: 0, or one step of their grid where there are so many
-        samples that they were learned in float32.
+        The largest difference of a score between processors: 0, or one step of the grid of scores with so many samples
+        that the rules were learned in float32.
     spaces : tuple of str
-        What evidence looked at beside the features.
+        The spaces that evidence used in addition to the features.
     """
 
     reference_scores: Array
@@ -107,8 +107,8 @@ class Evidence:
     def certify(self, divergence: Divergence, scale: float) -> Certificate:
         """The certificate for a divergence and the constant c of the area.
 
-        Where the test shows no gap at the 5% level, the limits are the ends of the range: what is printed of both never
-        disagrees.
+        If the test shows no gap at the 5% level, the limits are the ends of the range, so the printed test and limits
+        never disagree.
         """
         certificate = certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
         return certificate if self.test.p_value < LEVEL else certificate.without_limits()
@@ -124,7 +124,8 @@ class Evidence:
 def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int = 0) -> Evidence:
     """The evidence about one of the systems of a learner (1 is the first).
 
-    `seed` is that of the permutations: results use one, so that nobody can choose among several answers.
+    `seed` is the seed of the permutations. Results always use the same seed, so that nobody can choose among several
+    answers.
     """
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
@@ -139,9 +140,9 @@ def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: i
 
 @dataclass(frozen=True)
 class EvidenceDifference:
-    """The certified summaries of one system minus those of another.
+    """The differences between the certified summaries of two systems.
 
-    Value, 95% interval and two-sided p-value of each; `reversed` where richer views turn the order round.
+    Each has a value, a 95% interval and a two-sided p-value; `reversed` if richer views reverse the order.
     """
 
     value: dict[str, float]
@@ -150,7 +151,7 @@ class EvidenceDifference:
     reversed: bool = False
 
     def undecided(self) -> EvidenceDifference:
-        """The same where richer views turn the order round: no p-value is small, and intervals reach over 0."""
+        """The same if richer views reverse the order: no p-value is small, and intervals contain 0."""
         interval = {name: (min(low, 0.0), max(high, 0.0)) for name, (low, high) in self.interval.items()}
         return EvidenceDifference(self.value, interval, dict.fromkeys(self.p_value, 1.0), reversed=True)
 
@@ -162,8 +163,8 @@ def difference_between(
 
     A third witness is learned for the reference against both systems together. The derivative of a summary, when the
     model moves from one system to the other, is then a difference of two means of one function, which was not chosen
-    for either of them: where both systems are the same, or equally far, its expectation is 0 whatever was learned. A
-    difference of two certificates alone would not do: each has a witness of its own, and by chance one may have learned
+    for either of them. If both systems are the same, or equally far, its expectation is 0 whatever was learned. A
+    difference of two certificates is not enough, because each has its own witness, and by chance one may have learned
     more than the other. A difference counts only if both agree.
     """
     at_reference, *at_systems = learner.scores(*systems)
@@ -179,17 +180,17 @@ def difference_between(
 
 
 def _summary_terms_of_model(scores: Array, curve: Frontier, divergence: Divergence, scale: float) -> Array:
-    """What each sample of a model adds to the three summaries near a curve, (samples, 3)."""
+    """The part of each sample of a model in the three summaries near a curve, (samples, 3)."""
     values, inverse = np.unique(scores, return_inverse=True)
     terms = cost_terms(scores[:0], values, divergence, curve.lam, curve.lam[::-1])[1]
     return summary_terms(terms, curve, scale)[inverse]
 
 
 def is_undecided(first: Certificate, second: Certificate) -> bool:
-    """Whether a common witness has to decide if the difference of two certificates is real.
+    """Whether a common witness must decide if the difference of two certificates is real.
 
-    Not where their errors cover it, and not where it would be clear even if witnesses doubled the variance by their
-    luck.
+    Not if their errors cover it, and not if it would be clear even with the variance doubled by the luck of the
+    witnesses.
     """
     return any(_in_doubt(z) for _, _, z in _apart(first, second))
 
@@ -197,9 +198,9 @@ def is_undecided(first: Certificate, second: Certificate) -> bool:
 def subtract_certificates(first: Certificate, second: Certificate, common: Array | None = None) -> EvidenceDifference:
     """The difference of two certificates whose units have the same numbers.
 
-    `common` is how many standard errors a common witness sees between the systems, (3,). Without one, p-values allow
-    for errors that are larger by √2: two witnesses were learned, each with luck of its own, which near identity
-    doubles the variance. So do intervals where the difference is undecided.
+    `common` is the difference between the systems by a common witness, in standard errors, (3,). Without one, p-values
+    allow for errors larger by √2, because two witnesses were learned, each with its own luck, which doubles the
+    variance near identity. Intervals do the same if the difference is undecided.
     """
     value, interval, p_value = {}, {}, {}
     for number, (name, (difference, error, z)) in enumerate(zip(NAMES, _apart(first, second), strict=True)):
@@ -210,7 +211,7 @@ def subtract_certificates(first: Certificate, second: Certificate, common: Array
             reach = NORMAL * error * (math.sqrt(2.0) if _in_doubt(z) else 1.0)
             z /= math.sqrt(2.0)
         if first.errors[number] == 0.0 and second.errors[number] == 0.0 and difference == 0.0:
-            reach = first.estimates[name].high  # nothing was learned of either: any difference is possible
+            reach = first.estimates[name].high  # nothing was learned about either, so any difference is possible
         most = 1.0 if number == 0 else first.estimates[name].high  # the range of the summary
         value[name], interval[name] = difference, (max(difference - reach, -most), min(difference + reach, most))
         p_value[name] = math.erfc(z / math.sqrt(2.0))
@@ -218,7 +219,7 @@ def subtract_certificates(first: Certificate, second: Certificate, common: Array
 
 
 def _apart(first: Certificate, second: Certificate) -> list[tuple[float, float, float]]:
-    """The difference of each summary, its standard error, and how many of them it is away from 0."""
+    """The difference of each summary, its standard error, and its distance from 0 in standard errors."""
     apart = []
     for name, error in zip(NAMES, standard_errors(first.influence - second.influence).tolist(), strict=True):
         difference = first.estimates[name].value - second.estimates[name].value

@@ -1,18 +1,18 @@
 """Which samples can change sides if model and reference are one distribution, and random exchanges of them.
 
-Sides can be exchanged within a unit that has as many samples of both, between whole units of equal size, and between
-single samples within a unit that has different numbers of both. Each of these is an atom with a sign: the mean of the
-reference minus that of the model is then a constant plus a sum of signs times atoms, so that a permutation is a row
-of signs.
+Sides can be exchanged within a unit with equal numbers of samples of both sides, between whole units of equal size, and
+between single samples within a unit with different numbers of both. Each of these is an atom with a sign. The
+difference of the means (reference minus model) is then a constant plus a sum of signs times atoms, so a permutation is
+a row of signs.
 
-Atoms can be merged at random into fewer that change sides together. That too is a group of permutations under which
-nothing changes if there is no gap, so that a test stays exact, and it costs less. Rows are in the order of their
-values. What is drawn at random must therefore differ from one division of the same rows into sides to the next: a
-fixed choice of ranks would be the same function of the values in all samples (`generator_of_sides`).
+Atoms can be merged at random into fewer that change sides together. Without a gap the distribution is invariant under
+this smaller group of permutations too, so a test stays exact, and it costs less. Rows are in the order of their values.
+Random choices must therefore depend on the division of the rows into sides: a fixed choice of ranks would be the same
+function of the values in all samples (`generator_of_sides`).
 
-Units that have no counterpart of their size cannot be exchanged. A few of them are left out, and all if the other
-side has no units of its own; where they are many (400 texts against 100 prompts with 4 texts each), larger units are
-cut at random to a size that both sides have.
+Units without a counterpart of the same size cannot be exchanged. A few of them are left out, and all are if the other
+side has no separate units. If there are many (400 texts against 100 prompts with 4 texts each), larger units are cut at
+random to a size that both sides have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scipy import sparse
 from mallow.evidence._units import Indices
 from mallow.theory import Array
 
-_LEFT_OUT = 0.1  # chosen: share of the samples of a side up to which units without counterpart are left out
+_LEFT_OUT = 0.1  # chosen: largest share of the samples of a side in units without counterpart that are left out
 _LEAST = 32  # chosen: atoms of a side, pairs or units of one kind below which they are not merged
 _PARTNERS = 1024  # chosen: atoms of the larger side that can change sides; more take time and change little
 
@@ -37,19 +37,19 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """What can change sides, and random exchanges of it.
+    """The atoms that can change sides, and random exchanges of them.
 
     Attributes
     ----------
     atoms : sparse array (atoms + 1, rows)
-        What each atom adds to Δ, the mean of the reference minus that of the model, from values of the rows. The last
-        is what does not change: Δ = (signs, 1) @ atoms @ values.
+        The part of each atom in Δ, the difference of the means (reference minus model) of values of the rows. The last
+        atom is the constant part: Δ = (signs, 1) @ atoms @ values.
     observed : int8 array (atoms,)
-        The signs as they are, 1 and −1.
+        The observed signs, 1 and −1.
     flips : int64 array
-        Atoms that change sign by themselves: units with as many samples of both sides.
+        Atoms that change sign by themselves: units with equal numbers of samples of both sides.
     permuted : tuple of int64 arrays (sets, atoms)
-        In each set the signs of some atoms change places.
+        In each set, the signs of the atoms are permuted.
     """
 
     atoms: sparse.csr_array
@@ -58,7 +58,7 @@ class Exchange:
     permuted: tuple[Indices, ...]
 
     def draw(self, permutations: int, rng: np.random.Generator) -> Array:
-        """Signs of so many exchanges at random, (permutations, atoms + 1). The last column is 1."""
+        """Signs of this many random exchanges, (permutations, atoms + 1). The last column is 1."""
         signs = np.tile(np.append(self.observed, 1).astype(np.float64), (permutations, 1))
         signs[:, self.flips] *= 1.0 - 2.0 * rng.integers(2, size=(permutations, len(self.flips)))
         for members in self.permuted:
@@ -66,23 +66,23 @@ class Exchange:
         return signs
 
     def as_observed(self) -> Array:
-        """The signs as they are, (1, atoms + 1)."""
+        """The observed signs, (1, atoms + 1)."""
         return np.append(self.observed, 1).astype(np.float64)[None]
 
     def generator(self, purpose: int) -> np.random.Generator:
         """Random numbers for one purpose; see `generator_of_sides`."""
         moving = self.atoms[:-1]
         sides = moving.data * np.repeat(self.observed, np.diff(moving.indptr)) > 0
-        # In the order of the rows; rows that merging has left out have no side that could change.
+        # In the order of the rows. Rows that merging has left out have no side that could change.
         return generator_of_sides(sides[np.argsort(moving.indices, kind="stable")], purpose)
 
     def merge(self, most: int, rng: np.random.Generator, *, least: int = _LEAST) -> tuple[Exchange, sparse.csr_array]:
-        """Exchanges of about `most` atoms, each the sum of some, and these sums, (merged + 1, atoms + 1).
+        """Exchanges of about `most` merged atoms, and the sums that form them, (merged + 1, atoms + 1).
 
-        Not fewer than `least` are left of the smaller side.
+        At least `least` remain on the smaller side.
         """
         times = -(-len(self.observed) // most)
-        label = np.full(len(self.observed), -1)  # the new atom of each; those without one keep their sign
+        label = np.full(len(self.observed), -1)  # the merged atom of each; atoms without one keep their sign
         blocks = max(1, len(self.flips) // min(times, max(1, len(self.flips) // least)))
         flips, permuted = np.arange(min(blocks, len(self.flips))), []
         label[rng.permutation(self.flips)] = np.arange(len(self.flips)) % blocks
@@ -116,9 +116,9 @@ class Exchange:
 
 
 def generator_of_sides(is_reference: Flags, purpose: int) -> np.random.Generator:
-    """Random numbers that the sides of the rows decide, whichever of the two is called the reference.
+    """Random numbers that depend on the sides of the rows, but not on which side is called the reference.
 
-    They are the same for the same samples on any machine, and as good as independent of which rows are of which side.
+    They are the same for the same samples on any machine, and practically independent of which rows are on which side.
     """
     digest = blake2b(np.packbits(is_reference ^ is_reference[0]).tobytes(), digest_size=8).digest()
     return np.random.default_rng([purpose, int.from_bytes(digest, "little")])
@@ -132,19 +132,19 @@ def _by_sign(members: Indices, observed: NDArray[np.int8], rng: np.random.Genera
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """How many rows of either side each unit has."""
+    """The number of rows of either side in each unit."""
 
     of_p: Indices
     of_q: Indices
 
     @property
     def size(self) -> Indices:
-        """How many rows each unit has."""
+        """The number of rows in each unit."""
         return self.of_p + self.of_q
 
     @cached_property
     def equal(self) -> Flags:
-        """Units with as many samples of both sides."""
+        """Units with equal numbers of samples of both sides."""
         return np.equal(self.of_p, self.of_q)
 
     @cached_property
@@ -155,13 +155,13 @@ class _Counts:
 
     @cached_property
     def without_counterpart(self) -> Flags:
-        """Units of one side for which the other has no unit of the same size."""
+        """Units of one side without a unit of the same size on the other side."""
         sizes = [set(counts[other == 0].tolist()) for counts, other in ((self.of_p, self.of_q), (self.of_q, self.of_p))]
         shared = np.array(sorted(sizes[0] & sizes[1]), np.int64)
         return np.logical_and(self.alone, np.isin(self.size, shared, invert=True))
 
     def cut(self, most: int) -> _Counts:
-        """The same with at most so many rows of each unit of one side alone."""
+        """The same with at most this many rows of each unit that has only one side."""
         return _Counts(*(np.where(self.alone, np.minimum(counts, most), counts) for counts in (self.of_p, self.of_q)))
 
     def is_exchangeable(self) -> bool:
@@ -176,9 +176,9 @@ def _count(unit: Indices, is_reference: Flags) -> _Counts:
 
 
 def common_size(unit: Indices, is_reference: Flags) -> int | None:
-    """To how many rows units of one side alone have to be cut so that they can be exchanged; None: it needs no cut.
+    """The number of rows to which units with only one side must be cut to be exchanged; None if no cut is needed.
 
-    None too where the other side has no units of its own: then nothing is left to be exchanged with them.
+    Also None if the other side has no separate units, since nothing could be exchanged with them.
     """
     counts = _count(unit, is_reference)
     if counts.is_exchangeable():
@@ -188,7 +188,7 @@ def common_size(unit: Indices, is_reference: Flags) -> int | None:
 
 
 def exchangeable_rows(unit: Indices, is_reference: Flags, most: int | None, rng: np.random.Generator) -> Flags:
-    """Which rows take part: at most so many of a unit of one side, at random, and not units without counterpart."""
+    """Which rows take part: at most this many, at random, of a unit with one side, and no units without counterpart."""
     counts = _count(unit, is_reference)
     if most is not None:
         counts = counts.cut(most)
@@ -200,11 +200,11 @@ def exchangeable_rows(unit: Indices, is_reference: Flags, most: int | None, rng:
 
 
 def find_exchange(unit: Indices, is_reference: Flags) -> Exchange:
-    """What of rows can change sides; their units are numbered from 0 without gaps and rise, and have counterparts."""
+    """The exchange of rows whose units are numbered from 0 without gaps, in order, and have counterparts."""
     counts = _count(unit, is_reference)
     n, m = int(is_reference.sum()), int((~is_reference).sum())
     half, side = (1.0 / n + 1.0 / m) / 2.0, np.where(is_reference, 1.0, -1.0)
-    single = ~(counts.equal | counts.alone)[unit]  # rows that are atoms of their own
+    single = ~(counts.equal | counts.alone)[unit]  # rows that are separate atoms
     new = single | (np.diff(unit, prepend=-1) > 0)
     of_atom = unit[new]
     entries = np.where(counts.equal[unit], side * half, half)

@@ -1,4 +1,4 @@
-"""How units are dealt out to cells, and cells to folds."""
+"""The assignment of units to cells, and of cells to folds."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mallow.evidence._blocks import Numbers
 from mallow.evidence._units import Indices, Keys, Units
 from mallow.theory import Array
 
-_CELLS = 100  # chosen: with more, rules are hardly better
+_CELLS = 100  # chosen: more hardly improve the rules
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """How the units of some sets are dealt into cells.
+    """The assignment of the units of some sets to cells.
 
     Attributes
     ----------
     of_set : sequence of int arrays
         The cell of each row of each set.
     units : array (cells, sets)
-        How many units each cell has of each set.
+        The number of units of each set in each cell.
     """
 
     of_set: Sequence[Numbers]
@@ -37,7 +37,7 @@ class Cells:
 
 
 def deal_cells(units: Units, folds: int) -> Cells | None:
-    """Units dealt into cells by their keys; None where a set has fewer units than there are folds."""
+    """Units assigned to cells by their keys; None if a set has fewer units than there are folds."""
     first_rows = [np.unique(numbers, return_index=True)[1] for numbers in units.sets]
     least = min(map(len, first_rows))
     if least < folds:
@@ -61,7 +61,7 @@ def group_cells(cells: int, folds: int, count: int) -> list[Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """So many folds, and their pairs."""
+    """A number of folds, and their pairs."""
 
     count: int
 
@@ -72,7 +72,7 @@ class Folds:
 
     @cached_property
     def kept(self) -> Array:
-        """Which folds the rules of each pair are learned from, (pairs, folds): 1 or 0."""
+        """The folds from which the rules of each pair are learned, (pairs, folds): 1 or 0."""
         return np.array([[float(fold not in pair) for fold in range(self.count)] for pair in self.pairs])
 
     @cached_property
@@ -85,22 +85,22 @@ class Folds:
 
 
 def deal_folds(unit: Indices, keys: Keys, is_reference: NDArray[np.bool_], *, folds: int) -> Indices:
-    """The fold of each row: units in an order that depends on their keys alone, dealt out like cards.
+    """The fold of each row: units, in an order that depends only on their keys, are dealt out in turn.
 
-    Every fold gets as many units of either side as any other, up to one.
+    The numbers of units of a side in two folds differ by at most one.
 
     Parameters
     ----------
     unit : int64 array (rows,)
     keys : uint64 array (units,)
-        Of all units that the numbers may name.
+        The keys of all units.
     is_reference : bool array (rows,)
         The side of each row.
     """
     of_p, of_q = (np.bincount(unit[side], minlength=len(keys)) > 0 for side in (is_reference, ~is_reference))
     kinds = [np.flatnonzero(kind) for kind in (of_p & ~of_q, of_p & of_q, of_q & ~of_p)]
-    # Units with both sides lie between the others, so that those of either side are dealt one after the other. Which
-    # side is first does not depend on which one is called the reference.
+    # Units with both sides lie between the others, so that the units of each side are dealt one after the other. Which
+    # side comes first does not depend on which one is called the reference.
     if (len(kinds[0]), *np.sort(keys[kinds[0]])[:1]) > (len(kinds[2]), *np.sort(keys[kinds[2]])[:1]):
         kinds.reverse()
     shuffled = scatter(keys, 0)

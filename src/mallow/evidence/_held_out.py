@@ -1,16 +1,18 @@
-"""Held-out evidence about one or more systems: what is claimed about them rests on it, whatever the estimator."""
+"""Held-out evidence about one or more systems, the basis of all claims about them, whatever the estimator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.estimate import Features
 from mallow.evidence._blocks import Rows as RowSource
+from mallow.evidence._blocks import WideRows
 from mallow.evidence._certificate import Certificate, certify
 from mallow.evidence._evidence import (
     LEVEL,
@@ -24,15 +26,15 @@ from mallow.evidence._evidence import (
 from mallow.evidence._measure import Measure
 from mallow.evidence._rich import AXES, RICH_VIEWS
 from mallow.evidence._space import find_space
-from mallow.evidence._systems import pair_spaces, run_systems
+from mallow.evidence._systems import pair_columns, pair_spaces, run_systems
 from mallow.evidence._units import Units, choose_units, find_units
 from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
 
-PERMUTATIONS = 499  # of a score's test; chosen: a p-value of 0.002 at least, below that the tail is approximated
+PERMUTATIONS = 499  # of a score's test; chosen: p-values of at least 0.002; below that, the tail is approximated
 
-_SIMILAR = 1.1  # chosen: times as many units, up to which sizes count as equal
-_RICH_UNITS = 2000  # chosen: units of a system that richer views are asked about, and half as many as of the reference
+_SIMILAR = 1.1  # chosen: sizes count as equal up to this ratio of units
+_RICH_UNITS = 2000  # chosen: units of a system, and twice as many of the reference, for richer views
 _RICH_ASSIGNMENTS = 2  # chosen: each takes ten calls of every view
 
 Indices = NDArray[np.int64]
@@ -42,22 +44,22 @@ Pairs = Mapping[str, tuple[Samples, Samples]]  # system → the reference and th
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The evidence about each system against its reference, and what is needed for their differences.
+    """The evidence about each system against its reference, and the data for their differences.
 
     Attributes
     ----------
     sources : mapping
-        System → the rows of the reference and of the system that evidence was gathered from.
+        System → the rows of the reference and of the system on which the evidence is based.
     units : Units
-        Of the rows of the reference and all systems, in their order.
+        The units of the rows of the reference and all systems, in their order.
     samples : mapping
-        System → samples of the reference and of the system in memory: all of them, or those at `places`.
+        System → samples of the reference and of the system in memory: all of them, or the samples at `places`.
     places : mapping
-        System → where these samples are among the rows of the reference and of the system.
+        System → the indices of these samples among the rows of the reference and of the system.
     widths : mapping
-        System → how many of the columns each space has; none where there is one space.
+        System → the number of columns of each space; empty if there is one space.
     of_cuts : dict
-        The certificates of systems that were cut to a number of units, so that each is made once.
+        The certificates of systems that were cut to a number of units, so that each is computed once.
     """
 
     measure: Measure
@@ -71,11 +73,12 @@ class HeldOut:
     of_cuts: dict[tuple[str, int], Certificate] = field(default_factory=dict, repr=False)
 
     def certify_texts_alone(self, name: str) -> Certificate | None:
-        """The certificate by the spaces that do not look at prompts.
+        """The certificate by the spaces that do not use prompts.
 
-        None where no space does, and where nothing is certified with prompts: then there is nothing to compare with.
+        None if no space uses prompts, if nothing is certified with prompts, so that there is nothing to compare with,
+        or if some rows are not in memory.
         """
-        if self.certificates[name].estimates["mauve"].high >= 1.0 or name not in self.widths:
+        if self.certificates[name].estimates["mauve"].high >= 1.0 or name in self.places:
             return None
         x, y, widths = pair_spaces(*self.samples[name], prompts=False)
         if widths == self.widths[name]:
@@ -84,7 +87,7 @@ class HeldOut:
         return gather_and_certify(self.measure, (x, y), units, widths=widths)[1]
 
     def evidence_in_memory(self, name: str) -> Evidence:
-        """The evidence about the samples of a system that are in memory."""
+        """The evidence about the samples of a system in memory."""
         evidence = self.evidence[name]
         if name not in self.places:
             return evidence
@@ -98,11 +101,11 @@ class HeldOut:
         )
 
     def difference(self, first: str, second: str) -> EvidenceDifference:
-        """The certified summaries of one system minus those of another, with what can be said about them.
+        """The differences between the certified summaries of two systems, with intervals and p-values.
 
-        Systems of different sizes are cut to the smaller number of units: with more units a witness learns more, and
-        the larger system would seem to be farther away. An order that would be claimed must survive richer views: where
-        they turn it round, it is not claimed.
+        Systems of different sizes are cut to the smaller number of units, because a witness learns more from more
+        units, and the larger system would seem to be farther away. A significant order must survive richer views. If
+        they reverse it, it is not claimed.
         """
         joint = self.samples[first][0] is not self.samples[second][0]  # an embedder gave each pair its own space
         if joint or self.widths.get(first) != self.widths.get(second):
@@ -126,7 +129,7 @@ class HeldOut:
         return len(np.unique(self.units.sets[number]))
 
     def _cut(self, name: str, size: int) -> _Cut:
-        """A system against the reference, with about so many units of the system at most."""
+        """A system against the reference, with at most about this many units of the system."""
         number = list(self.samples).index(name) + 1
         units, source = self.units.pair(number), self.sources[name]
         if self._model_units(name) <= _SIMILAR * size:
@@ -148,7 +151,7 @@ class HeldOut:
         return certificate
 
     def _survives_richer_views(self, first: str, second: str, size: int, difference: EvidenceDifference) -> bool:
-        """Whether a witness with richer views sees the two systems in the same order."""
+        """Whether a witness with richer views finds the two systems in the same order."""
         values = []
         for name in (first, second):
             key = (name, -size)
@@ -179,7 +182,7 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
     space = find_space([reference, model], units)
     leading = [space.points[rows][:, :AXES] for rows in space.places]
     widths = dict(cut.widths or {"": reference.shape[1]})
-    count = widths[""]  # views see the first space alone: the leading axes of all columns come at its end
+    count = widths[""]  # views only get the first space, so the leading axes of all columns are at its end
     widths[""] += leading[0].shape[1]
     wide = [
         np.concatenate([side[:, :count], axes, side[:, count:]], axis=1)
@@ -193,9 +196,9 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
 def hold_out(
     measure: Measure, pairs: Pairs, *, permutations: int = PERMUTATIONS, units: Units | None = None
 ) -> HeldOut:
-    """The evidence about each system against its reference, the same whichever systems are beside it.
+    """The evidence about each system against its reference, independent of the other systems.
 
-    `units` are those of the reference and all systems; by default they are found.
+    `units` are the units of the reference and all systems; by default they are computed.
     """
     references = [reference for reference, _ in pairs.values()]
     units = units or find_units(references[0], *(model for _, model in pairs.values()))
@@ -212,19 +215,37 @@ def hold_out(
     return HeldOut(measure, sources, units, pairs, *_by_name(pairs, outcomes), widths=widths)
 
 
-def hold_out_sources(
+def hold_out_rows(
     measure: Measure,
-    sources: Mapping[str, tuple[Source, Source]],
+    rows: Mapping[str, RowSource],
+    pairs: Pairs,
     units: Units,
     samples: Pairs,
     places: Mapping[str, tuple[Indices, Indices]],
 ) -> HeldOut:
-    """The same for many rows that need not be in memory; some of them are, as samples."""
+    """The same for many rows of features that need not be in memory.
+
+    `rows` are those of the reference, named "", and of each system. `pairs` are all samples, whose spaces are in memory
+    if they have any. `samples` are those of them at `places`, whose features are in memory, too.
+    """
+    sources, widths = {}, {}
+    for name, pair in pairs.items():
+        columns, widths[name] = pair_columns(*pair)
+        widths[name][""] += rows[""].width
+        first, second = (_widen(rows[side], more) for side, more in zip(("", name), columns, strict=True))
+        sources[name] = first, second
     outcomes = [
-        gather_and_certify(measure, source, units.pair(number))
-        for number, source in enumerate(sources.values(), start=1)
+        gather_and_certify(measure, sources[name], units.pair(number), widths=widths[name])
+        for number, name in enumerate(pairs, start=1)
     ]
-    return HeldOut(measure, sources, units, samples, *_by_name(samples, outcomes), places)
+    return HeldOut(measure, sources, units, samples, *_by_name(samples, outcomes), places, widths)
+
+
+def _widen(rows: RowSource, more: Sequence[NDArray[Any]]) -> RowSource:
+    """Rows with more columns beside theirs."""
+    if not more:
+        return rows
+    return WideRows(rows, more[0] if len(more) == 1 else np.concatenate(more, axis=1))
 
 
 def gather_and_certify(
@@ -253,9 +274,9 @@ def _by_name(
 
 
 def _units_of_pair(units: Units, pairs: Pairs, name: str) -> Units:
-    """The units of a system and its reference, from those of all systems.
+    """The units of a system and its reference, from the units of all systems.
 
-    Where a joint embedder gave the pair its own features, their keys are those that they have without other systems.
+    If a joint embedder gave the pair its own features, the keys are computed without other systems.
     """
     of_pair = units.pair(list(pairs).index(name) + 1)
     if pairs[name][0] is next(iter(pairs.values()))[0]:

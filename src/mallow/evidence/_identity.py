@@ -1,11 +1,11 @@
-"""A test of identity: is there any gap? Permutations of units, with several statistics at once.
+"""A test of identity (is there any gap?) by permutations of units, with several statistics at once.
 
-All statistics are quadratic in Δ, the mean of the reference minus that of the model, of some features of the samples:
-a table of products of atoms (`_exchange.py`, `_atoms.py`) is all that permutations need. Each statistic is standardised
-by its own permutations. A soft maximum is taken in each family (moments, bins, kernels), and one of all families. Its
-p-value comes from the same permutations. Whatever the data, this is exact where units are exchangeable. Where they are
-not, since their sizes differ, larger units are cut at random to a common size, several times, and the p-value is twice
-the median of those of the cuts, which holds whatever they share.
+All statistics are quadratic in Δ, the difference of the means (reference minus model) of some features of the samples,
+so permutations only need a table of products of atoms (`_exchange.py`, `_atoms.py`). Each statistic is standardised by
+its own permutations. A soft maximum is taken in each family (moments, bins, kernels), and then over all families. Its
+p-value comes from the same permutations. This is exact for any data if units are exchangeable. If they are not, because
+their sizes differ, larger units are cut at random to a common size, several times. The p-value is twice the median of
+the p-values of the cuts, which is valid whatever they share.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from mallow.evidence._units import Indices, Units
 from mallow.theory import Array
 
 _FAMILIES = ("varianc", "means"), ("bins",), ("kernel",)  # words in the names of statistics
-_WEIGHTS = np.array([0.7, 1.0, 1.0])  # chosen: of families; what is local shows in bins and kernels alike
+_WEIGHTS = np.array([0.7, 1.0, 1.0])  # chosen: of families; local differences show in bins and kernels alike
 _SHARPNESS = 2.0  # chosen: of soft maxima of standardised statistics
-_TIE = 1e-9  # chosen: rounding must not make a permutation that equals the observed one smaller
-_NOTHING = 1e-20  # chosen: of the largest that a statistic could be; less is rounding
-_FEW_ATOMS = 48  # chosen: atoms that are exchanged where the p-value is small and many permutations are needed
-_ENOUGH = 10  # permutations as large as the observed one, itself included, below which more are drawn
-MORE = (4_999, 99_999)  # so many
+_TIE = 1e-9  # chosen: rounding must not make a permutation equal to the observed one smaller
+_NOTHING = 1e-20  # chosen: share of the largest possible value of a statistic; less is rounding
+_FEW_ATOMS = 48  # chosen: atoms that are exchanged if the p-value is small and many permutations are needed
+_ENOUGH = 10  # more are drawn if fewer permutations, with the observed one, are as large as the observed one
+MORE = (4_999, 99_999)  # numbers of permutations that are then drawn
 _EFFORT = 1 << 33  # chosen: multiplications that these may take, a fraction of a second
-_SIGNS = 1 << 17  # signs that are drawn at once; the random numbers depend on it
-_RANK = 1e-10  # chosen: of the largest product of an atom with itself, up to which what is left counts as none
+_SIGNS = 1 << 17  # signs drawn at once; the random numbers depend on it
+_RANK = 1e-10  # chosen: remainders up to this share of the largest product of an atom with itself count as none
 _ENTRIES = 1 << 22  # chosen: signs that are drawn at once
-_DRAWS = 9  # chosen: how often units are cut to a common size
+_DRAWS = 9  # chosen: number of random cuts of units to a common size
 _FEWEST = 5  # units of a side that are cut; with fewer there is no answer
 
 
 @dataclass(frozen=True)
 class IdentityTest:
-    """Whether model and reference are one distribution.
+    """The result of the test whether model and reference have one distribution.
 
     Attributes
     ----------
     p_value : float
-        Of all statistics together.
+        The p-value of all statistics together.
     permutations : int
-        That it comes from. 0: there is no answer, and the p-value is 1, since units of different sizes on both sides
-        have to be cut to a common size, and a side has fewer than five of them.
+        The number of permutations. 0: there is no answer, and the p-value is 1, since units of different sizes must be
+        cut to a common size and a side has fewer than five units.
     exact : bool
-        Whether all units could be exchanged as they are; if not, they were cut.
+        Whether all units could be exchanged without a cut.
     tail : bool
         Whether no permutation reached the observed value, so that the p-value is an upper bound.
     statistics : dict
-        The p-value of each statistic alone, without any correction: what shows the gap.
+        The p-value of each statistic by itself, without correction, to find out which statistic shows the gap.
     within : float or None
-        The p-value of the second test, which exchanges samples within units; `p_value` is then twice the smaller of
-        the two. None where it was not made.
+        The p-value of the second test, which exchanges samples within units; `p_value` is then twice the smaller of the
+        two. None without a second test.
     """
 
     p_value: float
@@ -73,16 +73,16 @@ class IdentityTest:
 def run_identity_test(
     spaces: Mapping[str, Space], units: Units, system: int, *, permutations: int, seed: int
 ) -> IdentityTest:
-    """The test for the reference and one system, from the spaces of their rows, by name; `units` are of the two alone.
+    """The test for the reference and one system, from the spaces of their rows, by name, and the units of the two.
 
-    Each family of statistics of each space counts alike.
+    Each family of statistics of each space has the same weight.
     """
     first = next(iter(spaces.values()))
     rows, unit, is_reference = rows_of_pair(first, units, system)
 
     def test(kept: Flags, cut: bool) -> IdentityTest:
         sides = number_units(unit[kept]), is_reference[kept]
-        if cut:  # axes and bins know nothing of rows that take no part
+        if cut:  # axes and bins do not depend on rows that take no part
             values = {name: space.columns[rows[kept]] for name, space in spaces.items()}
             return judge_rows(values, *sides, permutations, seed)
         return _judge_spaces(spaces, rows[kept], *sides, permutations, seed)
@@ -93,7 +93,7 @@ def run_identity_test(
 def judge_rows(
     columns: Mapping[str, Values], unit: Indices, is_reference: Flags, permutations: int, seed: int
 ) -> IdentityTest:
-    """The test of some rows, whose columns are given for each space, on axes and bins of their own."""
+    """The test of some rows, with columns for each space, on separate axes and bins."""
     sides = is_reference, ~is_reference
     units = Units((unit[sides[0]], unit[sides[1]]), np.arange(int(unit.max()) + 1, dtype=np.uint64))
     values = np.concatenate(list(columns.values()), axis=1)
@@ -125,7 +125,7 @@ def _judge_spaces(
 
 
 def judge_draws(unit: Indices, is_reference: Flags, test: Callable[[Flags, bool], IdentityTest]) -> IdentityTest:
-    """The test of rows that can be exchanged, or of several draws of them; ``test(kept, cut)`` does one."""
+    """The test of exchangeable rows, or of several draws of them; ``test(kept, cut)`` runs one."""
     draws, cut = draw_rows(unit, is_reference)
     if not draws:
         return IdentityTest(1.0, 0, False, False, {})
@@ -139,7 +139,7 @@ def judge_draws(unit: Indices, is_reference: Flags, test: Callable[[Flags, bool]
 
 
 def draw_rows(unit: Indices, is_reference: Flags) -> tuple[list[Flags], bool]:
-    """Which rows take part in the test, and whether units were cut: then several draws, none if units are too few."""
+    """Which rows take part, and whether units were cut: then several draws, or none if there are too few units."""
     most, rng = common_size(unit, is_reference), generator_of_sides(is_reference, 1)
     if most is None:
         return [exchangeable_rows(unit, is_reference, None, rng)], False
@@ -149,12 +149,12 @@ def draw_rows(unit: Indices, is_reference: Flags) -> tuple[list[Flags], bool]:
 
 
 def combine_draws(p_values: Sequence[float]) -> float:
-    """Twice the median of p-values: it holds whatever they share."""
+    """Twice the median of p-values, which is valid whatever they share."""
     return min(1.0, 2.0 * float(np.median(p_values))) if len(p_values) > 1 else p_values[0]
 
 
 def rows_of_pair(space: Space, units: Units, system: int) -> tuple[Indices, Indices, Flags]:
-    """The rows of the space that take part, their units from 0 on, and whether they are of the reference."""
+    """The rows of the space that take part, their units from 0, and whether they belong to the reference."""
     sides = space.places[0], space.places[system]
     rows = np.concatenate(sides)
     order = np.argsort(rows)
@@ -172,8 +172,8 @@ def compare_means(
     """The p-value of "the means of the first side are not larger", and whether it is exact.
 
     Each column of `first` (n, statistics) and `second` (m, statistics) is one statistic, the difference of the means.
-    It is standardised by its own permutations, and the largest is taken, so that the p-value needs no further
-    correction. Exact where units of the two sides can be exchanged as they are; see `IdentityTest` for others.
+    It is standardised by its own permutations, and the largest is taken, so the p-value needs no further correction. It
+    is exact if units of the two sides can be exchanged without a cut; see `IdentityTest` for others.
     """
     values = np.concatenate([first, second])
     rank = np.empty(units.count, np.int64)
@@ -202,7 +202,7 @@ def judge_statistics(
 ) -> IdentityTest:
     """The test by several statistics, each a table of products of atoms (atoms + 1, atoms + 1).
 
-    Where few permutations reach the observed values, `more` are drawn.
+    If few permutations reach the observed values, `more` are drawn.
     """
     values = _statistics(products, exchange, permutations, np.random.default_rng([seed, 2]))
     alone = p_value_of_each(products, values)
@@ -219,18 +219,18 @@ def judge_statistics(
 
 
 def p_value_of_each(names: Iterable[str], values: Array) -> dict[str, float]:
-    """The p-value of each statistic alone, from (1 + permutations, statistics)."""
+    """The p-value of each statistic by itself, from (1 + permutations, statistics)."""
     return dict(zip(names, np.mean(values >= values[0] * (1.0 - _TIE), axis=0).tolist(), strict=True))
 
 
 def _statistics(products: Mapping[str, Array], exchange: Exchange, most: int, rng: np.random.Generator) -> Array:
-    """The statistics as observed and of permutations, (1 + permutations, statistics), at most so many of these."""
+    """The observed and permuted statistics, (1 + permutations, statistics), with at most this many permutations."""
     roots = [_root(table) for table in products.values()]
     factor = np.concatenate(roots, axis=1)
     ends = np.cumsum([root.shape[1] for root in roots])
-    # What all atoms leave of each other where nothing differs: samples that are all alike, or in one bin.
+    # Rounding that remains if nothing differs, because all samples are equal or in one bin.
     rounding = _NOTHING * np.array([np.linalg.norm(root, axis=1).sum() ** 2 for root in roots])
-    count = min(most, 2 ** int(np.log2(at_once(_EFFORT, factor.size))))  # a rank that rounding changed changes nothing
+    count = min(most, 2 ** int(np.log2(at_once(_EFFORT, factor.size))))  # a rank changed by rounding does not matter
     step = at_once(_SIGNS, len(factor))
     parts = [min(step, count - low) for low in range(0, count, step)]
 
@@ -259,7 +259,7 @@ def _root(products: Array) -> Array:
 
 def fuse(names: Sequence[str], values: Array) -> Array:
     """One statistic, (rows, 1), of several (rows, statistics), by families."""
-    # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so that each counts in its tail alike.
+    # Cube roots of quadratic forms are nearly normal (Wilson and Hilferty), so all tails have the same weight.
     standard = standardise(np.cbrt(np.maximum(values, 0.0)))
     spaces = np.array([name.rpartition(": ")[0] for name in names])
     families, weights = [], []
@@ -295,7 +295,7 @@ def share_as_large(statistics: Array) -> float:
 def draw_until_clear(
     names: Sequence[str], values: Array, draw: Callable[[int], Array], more: Sequence[int]
 ) -> tuple[float, int]:
-    """The p-value of statistics, and of how many permutations; more are drawn where few reach the observed one."""
+    """The p-value of statistics and the number of permutations; more are drawn if few reach the observed value."""
     p_value, drawn = share_as_large(fuse(names, values)), len(values) - 1
     for count in more:
         most = _ENOUGH / (drawn + 1)
@@ -303,6 +303,6 @@ def draw_until_clear(
             break
         values = draw(count)
         if len(values) > drawn + 1:
-            # Without a gap no more than a share `most` come here, so that a p-value as large needs no further proof.
+            # Without a gap, at most a share `most` of tests comes here, so a p-value as large needs no further proof.
             p_value, drawn = min(share_as_large(fuse(names, values)), most), len(values) - 1
     return p_value, drawn

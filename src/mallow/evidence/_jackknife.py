@@ -1,28 +1,27 @@
 """Errors of summaries of bins, unit by unit, in closed form: their variance, and a jackknife for their bias.
 
-**Variance.** A summary is T = Σ_bins t(p, q), up to slopes. What one unit adds to it, ψ_u, comes from differences of
-terms, averaged over all partitions, and Σ ψ_u² estimates the variance V of T from whatever shares a unit: pairs,
-groups, duplicates. Near identity T is a quadratic form of the noise, T = Σ z² with z ~ N(μ, 1) for each bin. Its
-variance is 4Σμ² + 2·bins, and 4Σz² = Σ ψ² is too large by twice the second part. That part is known: it is ½ Σ_uv
-K(u, v)² for the kernel K of the quadratic form, in which two units meet where they share a bin. So V = max(V₁ − V₂,
-V₂) with V₁ = Σ ψ² and V₂ = ½ Σ K².
+**Variance.** A summary is T = Σ_bins t(p, q), up to slopes. The part of one unit in it, ψ_u, comes from differences of
+terms, averaged over all partitions. Σ ψ_u² estimates the variance V of T, including the effect of pairs, groups and
+duplicates, which share a unit. Near identity T is a quadratic form of the noise, T = Σ z² with z ~ N(μ, 1) for each
+bin. Its variance is 4Σμ² + 2·bins, and 4Σz² = Σ ψ² is too large by twice the second part. That part is known: it is ½
+Σ_uv K(u, v)² for the kernel K of the quadratic form, which is nonzero only for units that share a bin. So V = max(V₁ −
+V₂, V₂) with V₁ = Σ ψ² and V₂ = ½ Σ K².
 
-**Bias.** Let f(x) be the expected summary when each unit is kept with probability 1/x (counts divided by what they
-lost). The value behind the samples is f(0), and the derivatives at 1 are differences: with D the change of T by
-leaving out one unit, summed over units, and D₂ the same for two units, f(0) = f(1) − f′(1) + ½f″(1) − … = D + ½D₂ + …
-(the terms are homogeneous, so f(1) cancels). The first is the jackknife. Both agree with ten samples in a bin, and
-with two the truth lies between them. Terms for the change of totals (n and m are known) are taken off: one degree of
-freedom.
+**Bias.** Let f(x) be the expected summary when each unit is kept with probability 1/x (with counts scaled back). The
+value with unlimited samples is f(0), and the derivatives at 1 are differences: with D the change of T by leaving out
+one unit, summed over units, and D₂ the same for two units, f(0) = f(1) − f′(1) + ½f″(1) − … = D + ½D₂ + … (the terms
+are homogeneous, so f(1) cancels). The first is the jackknife. Both agree with ten samples in a bin, and with two
+samples the truth lies between them. Terms for the change of totals (n and m are known) are subtracted, which is one
+degree of freedom.
 
-Neither a quadratic form nor the expansion of f exists where the divergence has a corner at equal masses (total
-variation): there V = V₁, and there is no jackknife.
+Neither a quadratic form nor the expansion of f exists if the divergence has a corner at equal masses (total variation).
+Then V = V₁, and there is no jackknife.
 
-The units in the bins of a partition, and what the costs would be with a unit less or one more like it.
+The code needs the units in the bins of a partition, and the costs with one unit less or one more of the same kind.
 
-A cost is a sum over bins of terms t(p, q) that depend on nothing but the two counts of the bin, so that leaving a
-unit out changes the bins that it has samples in and no others. Units are few kinds in a bin (one sample of the
-reference, one of the model, one of each), and bins with equal counts are equal: the terms of a few hundred pairs of
-counts are all that is needed.
+A cost is a sum over bins of terms t(p, q) that depend only on the two counts of the bin, so leaving out a unit only
+changes the bins of its samples. A bin has few kinds of units (one sample of the reference, one of the model, one of
+each), and bins with equal counts have equal terms. The terms of a few hundred pairs of counts are therefore enough.
 """
 
 from __future__ import annotations
@@ -45,17 +44,17 @@ Counts = NDArray[np.int64]
 class UnitBins:
     """The samples of each unit in each bin of one partition.
 
-    A cell is a unit in a bin. Cells of the same bin with equally many samples of each side are of one kind.
+    A cell is a unit in a bin. Cells of the same bin with the same numbers of samples of each side are of one kind.
 
     Attributes
     ----------
     p, q : int64 array (bins,)
-        The samples of each side in each bin.
+        The numbers of samples of each side in each bin.
     p_size, q_size : int64 array (units,)
-        The samples of each side in each unit.
+        The numbers of samples of each side in each unit.
     unit, kind : int64 array (cells,)
     kind_bin, kind_p, kind_q, kind_units : int64 array (kinds,)
-        The bin, the samples of each side that one such unit has in the bin, and the number of such units.
+        The bin, the numbers of samples of each side of one such unit in the bin, and the number of such units.
     """
 
     p: Counts
@@ -71,10 +70,9 @@ class UnitBins:
 
 
 def order_units(partitions: Sequence[Partition], units: Units) -> Units:
-    """The units in an order that depends on the bins of their samples alone, so that sums over units have the same
-    bits.
+    """The units in an order that depends only on the bins of their samples, so that sums over units are bit-equal.
 
-    Units that have equally many samples of each side in all bins are interchangeable. Those without samples are left
+    Units with the same numbers of samples of each side in all bins are interchangeable. Units without samples are left
     out.
     """
     signature = np.zeros(units.count, np.uint64)
@@ -122,7 +120,7 @@ def find_unit_bins(partition: Partition, units: Units) -> UnitBins:
 
 @dataclass(frozen=True)
 class CountMasses:
-    """How counts become masses: (count + constant)·factor on each side."""
+    """The map from counts to masses: (count + constant)·factor on each side."""
 
     p_constant: float
     p_factor: float
@@ -144,10 +142,10 @@ def add_to_counts(bins: UnitBins, constant: float) -> CountMasses:
 
 
 def masses_by_count(bins: UnitBins, masses: Masses, least: float = -np.inf) -> CountMasses:
-    """The line through the masses of these bins and their counts: exact where a constant was added to all counts.
+    """The line through the masses of these bins and their counts, which is exact if a constant was added to all counts.
 
-    Other smoothings are lines but for the smallest counts. Masses that are not those of the same bins are taken as the
-    add-1/2 estimate. The constant is at least `least`.
+    Other smoothings are lines except for the smallest counts. If masses do not belong to the same bins, the add-1/2
+    estimate is used. The constant is at least `least`.
     """
     if not masses.plain or masses.p.shape != bins.p.shape:
         return add_to_counts(bins, 0.5)
@@ -158,7 +156,7 @@ def _fit_line(counts: Counts, masses: Array, least: float) -> tuple[float, float
     """The constant and the factor of (count + constant)·factor by least squares. These masses sum to 1 as well."""
     spread = counts - counts.mean()
     slope = float(spread @ masses)
-    # Rounded, so that all partitions have the same constant where one was added: their terms are computed together.
+    # Rounded, so that all partitions have the same constant if one was added, and share the computation of terms.
     constant = round(float(masses.mean() * (spread @ spread) / slope - counts.mean()), 9) if slope > 0 else 0.5
     constant = max(constant, least)
     return constant, 1.0 / (float(counts.sum()) + constant * len(counts))
@@ -191,7 +189,7 @@ def look_up_terms(
 
 @lru_cache(maxsize=1)
 def exact_nodes() -> Array:
-    """The λ of an exact frontier. They are symmetric, so that reversed they are 1 − λ."""
+    """The λ of an exact frontier. They are symmetric, so in reverse order they are 1 − λ."""
     nodes = frontier.quiet(Masses.from_histograms([1.0], [1.0])).lam
     nodes.setflags(write=False)
     return nodes
@@ -206,7 +204,7 @@ def bin_terms(divergence: Divergence, p: Array, q: Array) -> Array:
     return np.concatenate([divergence.terms(p, mix, rest * (p - q)), divergence.terms(q, mix, lam * (q - p))], axis=1)
 
 
-_MOST_KINDS = 40  # chosen: bins with more kinds of units are full, and the second order of their bias is negligible
+_MOST_KINDS = 40  # chosen: bins with more kinds of units have many samples, so the second order of bias is negligible
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,13 +214,13 @@ class BinErrors:
     Attributes
     ----------
     variance : array (summaries,)
-        V of the mean over partitions.
+        V for the mean over partitions.
     linear : array (summaries,)
-        V₁ of the mean over partitions. A sum of squares has a variance that grows with it, by V₁ from 0 to what it is.
+        V₁ for the mean over partitions. The variance of a sum of squares grows with the sum, by V₁ from 0 to its value.
     each_variance : array (partitions, summaries)
-        In each partition.
+        V for each partition.
     first, second : array (summaries,)
-        The sums by a jackknife of first and of second order, means over partitions.
+        The sums by a jackknife of first and second order, averaged over partitions.
     """
 
     variance: Array
@@ -237,7 +235,7 @@ def find_bin_errors(
 ) -> BinErrors:
     """The errors of summaries with these slopes by the costs, (2·points, summaries).
 
-    No unit has all samples of a side.
+    No unit may have all samples of a side.
     """
     kind_pairs = [_find_kind_pairs(of_bins) for of_bins in bins]
     pairs = [_list_pairs(of_bins, *both[:2]) for of_bins, both in zip(bins, kind_pairs, strict=True)]
@@ -263,7 +261,7 @@ def find_bin_errors(
 
 
 def has_corner(divergence: Divergence) -> bool:
-    """Whether the divergence falls like the gap, not like its square, as two masses become equal."""
+    """Whether the divergence falls like the gap, instead of its square, as two masses become equal."""
     near, nearer = (
         float(divergence.terms(np.array([1.0 + gap, 1.0 - gap]), np.array([1.0 - gap, 1.0 + gap])).sum())
         for gap in (1e-2, 1e-3)
@@ -279,7 +277,7 @@ def _variance(first: Array, second: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """The terms of bins (bins, summaries) and of kinds of units in them, as they are and with samples more or less."""
+    """The terms of bins (bins, summaries) and of kinds of units in them, unchanged and with samples more or less."""
 
     whole: Array
     more: Array  # of the bin of each kind, with one more such unit
@@ -309,12 +307,12 @@ def _list_pairs(bins: UnitBins, first: Counts, other: Counts) -> list[Pairs]:
 
 
 def _find_influence(bins: UnitBins, terms: _Terms) -> tuple[Array, Array]:
-    """What each unit adds to the summaries, centred, (units, summaries).
+    """The part of each unit in the summaries, centred, (units, summaries).
 
-    And the bias of each bin, (bins, summaries).
+    It also returns the bias of each bin, (bins, summaries).
     """
     change = (terms.more - terms.less) / 2.0
-    of_p = bins.p[bins.p > 0] @ (terms.p_more - terms.p_less) / (2.0 * bins.p.sum())  # of one sample more, on average
+    of_p = bins.p[bins.p > 0] @ (terms.p_more - terms.p_less) / (2.0 * bins.p.sum())  # of one more sample, on average
     of_q = bins.q[bins.q > 0] @ (terms.q_more - terms.q_less) / (2.0 * bins.q.sum())
     influence = _sums(bins.unit, change[bins.kind], len(bins.p_size))
     influence -= np.outer(bins.p_size, of_p) + np.outer(bins.q_size, of_q)
@@ -325,8 +323,8 @@ def _find_influence(bins: UnitBins, terms: _Terms) -> tuple[Array, Array]:
 def _pair_variances(bins: Sequence[UnitBins], bias: Sequence[Array], units: int) -> Array:
     """½ Σ_uv K_r(u, v) K_s(u, v) for all partitions r and s, (partitions, partitions, summaries).
 
-    K(u, v) is Σ h·y_u·y_v over the bins that two units share: y is how far a unit moves the ratio of the bin, and the
-    curvature h makes ½ Σ_u K(u, u) the bias of the bin.
+    K(u, v) is Σ h·y_u·y_v over the bins that two units share. Here y is how far a unit moves the ratio of the bin, and
+    the curvature h makes ½ Σ_u K(u, u) the bias of the bin.
     """
     moves, heights = [], []
     for of_unit, of_bin in zip(bins, bias, strict=True):
@@ -360,7 +358,7 @@ def _jackknife(bins: UnitBins, terms: _Terms, kind_pairs: tuple[Counts, Counts, 
 
 
 def _change_of_totals(bins: UnitBins, divergence: Divergence) -> Array:
-    """Σ_u t(1 − p_u/n, 1 − q_u/m), (2·points,): what leaving out units takes from the totals, which are known."""
+    """Σ_u t(1 − p_u/n, 1 − q_u/m), (2·points,): the effect of leaving out units on the totals, which are known."""
     sizes, alike = np.unique(np.stack([bins.p_size, bins.q_size], axis=1), axis=0, return_counts=True)
     left = 1.0 - sizes / sizes.T.dot(alike)
     total: Array = alike @ bin_terms(divergence, left[:, 0], left[:, 1])
@@ -368,7 +366,7 @@ def _change_of_totals(bins: UnitBins, divergence: Divergence) -> Array:
 
 
 def _find_kind_pairs(bins: UnitBins) -> tuple[Counts, Counts, Array]:
-    """All ordered pairs of kinds in the same bin, and how many pairs of different units each stands for."""
+    """All ordered pairs of kinds in the same bin, and the number of pairs of different units for each."""
     kinds = np.bincount(bins.kind_bin, minlength=len(bins.p))[bins.kind_bin]  # in the bin of each kind
     start = np.searchsorted(bins.kind_bin, bins.kind_bin)  # kinds are in order of bins
     kinds = np.where(kinds > _MOST_KINDS, 0, kinds)

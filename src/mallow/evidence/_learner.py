@@ -1,12 +1,12 @@
-"""Held-out scores: what judges a sample has seen nothing of its unit.
+"""Held-out scores: a sample is scored by rules that were learned without its unit.
 
-Units are dealt into up to 100 cells (`_folds.py`). A row is judged by rules that were learned without its cell, from
+Units are assigned to up to 100 cells (`_folds.py`). A row is judged by rules that were learned without its cell, from
 sums over all other cells (`_rules.py`). The weights of the views, which also calibrate them, come from folds of whole
-cells: they are fitted outside the fold of the row, on scores by rules that were learned without both this
-fold and that of the row scored. Several groupings of cells into folds are averaged.
+cells. They are fitted outside the fold of the row, on scores by rules that were learned without this fold and without
+the fold of the scored row. Several groupings of cells into folds are averaged.
 
-Rows are in memory (`_memory_learner.py`), or so many that they are read in passes and become small integers
-(`_pass_learner.py`). Nothing depends on a seed.
+Rows are in memory (`_memory_learner.py`), or there are so many that they are read in passes and become small integers
+(`_pass_learner.py`). No result depends on a seed.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from mallow.evidence._rules import Rules, Teacher
 from mallow.evidence._units import Indices, Units
 from mallow.theory import Array
 
-STEP = 2.0**-10  # of held-out scores; chosen: far above what processors round differently, far below what matters
-_GATE = 0.5  # chosen: standard errors of the inner gain below which nothing counts as learned; one more, and all does
+STEP = 2.0**-10  # of held-out scores; chosen: far above rounding differences between processors, far below what matters
+_GATE = 0.5  # chosen: standard errors of the inner gain up to which nothing counts as learned; one more, and all does
 _RIDGE = 1.0  # chosen: in units of one unit of samples
-_SAME = 1e-9  # chosen: spread of a view, relative to its values, up to which it says the same of all samples
-_GROUPINGS = ((8000, 16), (math.inf, 8))  # chosen: up to so many samples, so many groupings of cells into folds
+_SAME = 1e-9  # chosen: relative spread of a view up to which it is the same for all samples
+_GROUPINGS = ((8000, 16), (math.inf, 8))  # chosen: (number of samples up to which, groupings of cells into folds)
 
 View = Callable[[Features, Features, Features], Any]
-"""(reference samples, model samples, other samples) → one number for each of the others, larger for those that look
-more like the reference; learned from the first two alone."""
+"""(reference samples, model samples, other samples) → one number for each of the others, larger if it looks more like
+the reference; learned only from the first two."""
 
 
 class Options(Protocol):
-    """What a `Witness` says about its views and folds."""
+    """The settings of a `Witness` about its views and folds."""
 
     @property
     def strengths(self) -> tuple[float, ...]:
-        """Of the linear discriminants."""
+        """The strengths of the linear discriminants."""
 
     @property
     def variances(self) -> bool:
-        """Whether to look at variances."""
+        """Whether to use variances."""
 
     @property
     def products(self) -> bool:
-        """Whether to look at products of leading components."""
+        """Whether to use products of leading components."""
 
     @property
     def bins(self) -> bool:
-        """Whether to look at bins."""
+        """Whether to use bins."""
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -85,13 +85,13 @@ class Part:
     Attributes
     ----------
     score : function
-        The rules of each space → what each of them says of each row, (views, rules, rows).
+        The rules of each space → the score of each row by each of them, (views, rules, rows).
     cell, unit : array (rows,)
     is_reference : bool array (rows,)
     weight : array (rows,)
-        All systems count alike.
+        All systems have the same weight.
     features : array (rows, d) or None
-        As they came, for a user's own views.
+        The original features, for a user's own views.
     """
 
     score: Callable[[Sequence[Rules]], NDArray[np.floating[Any]]]
@@ -106,7 +106,7 @@ class Learner(ABC):
     """The reference and its systems, ready for witnesses of any pair: coordinates, bins and cells are shared."""
 
     together = True  # whether its test and its scores may be computed at the same time
-    tolerance = 0.0  # by how much a score may differ on another processor
+    tolerance = 0.0  # the largest difference of a score between processors
 
     def __init__(self, witness: Options, units: Units, cells: Cells | None) -> None:
         self.witness, self.units, self._cells = witness, units, cells
@@ -117,7 +117,7 @@ class Learner(ABC):
 
     @abstractmethod
     def _teachers(self, cells: Cells) -> Sequence[Teacher]:
-        """What the rules of each space are learned from."""
+        """The basis from which the rules of each space are learned."""
 
     @abstractmethod
     def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
@@ -125,15 +125,15 @@ class Learner(ABC):
 
     @abstractmethod
     def _judge(self, rules: Sequence[Rules], weights: Array, cells: Cells, systems: Sequence[int]) -> list[Array]:
-        """h of the rows of the reference and of the systems; `weights` (cells, views) of all views by cell."""
+        """h of the rows of the reference and of the systems, with `weights` (cells, views) of all views by cell."""
 
     def scores(self, *systems: int, judged: Sequence[int] = ()) -> tuple[Array, ...]:
         """h of every sample of the reference and of the systems, one array each; several systems count as one model.
 
         Nothing is learned from other systems that are only `judged`; their scores come last.
 
-        All are 0 where nothing was learned, or where a side has fewer units than there are folds. No score exceeds the
-        logarithm of the number of units: no sample is worth more than all others together. They are rounded to
+        All are 0 if nothing was learned, or if a side has fewer units than there are folds. No score exceeds the
+        logarithm of the number of units, so that no sample counts more than all others together. They are rounded to
         multiples of 2⁻¹⁰, so that they are the same on every processor.
         """
         if self._cells is None:
@@ -155,7 +155,7 @@ class Learner(ABC):
         count = self.witness.assignments or next(number for most, number in _GROUPINGS if rows <= most)
 
         def fit(grouping: Indices) -> tuple[Array, Array | None]:
-            """The weights of the views by cell, and what a user's own views add to h of each row."""
+            """The weights of the views by cell, and the part of a user's own views in h of each row."""
             fold = grouping[part.cell]
             views = part.score(learn(folds.kept[:, grouping]))
             if self.witness.views:
@@ -189,12 +189,12 @@ class Learner(ABC):
         return h if not self.witness.views else self._add(h, added, systems)
 
     def _add(self, h: list[Array], added: Array, systems: Sequence[int]) -> list[Array]:
-        """h and what a user's own views add, in the order of the part; rows that are read in passes have none."""
+        """h plus the part of a user's own views, in the order of the part; rows that are read in passes have none."""
         return h
 
 
 def _score_by_view(view: View, part: Part, fold: Indices, folds: Folds) -> Array:
-    """What a user's function, learned without both folds of each pair, says of the samples of both, (pairs, rows)."""
+    """The scores of a user's function, learned without both folds of each pair, for their samples, (pairs, rows)."""
     features = part.features
     if features is None:
         raise InputError("`views` need features in memory.")
@@ -234,12 +234,12 @@ def stack_weights(
 ) -> Array:
     """The weights of the views for fold k, (views,), fitted on the rows of the other folds.
 
-    0 where nothing was learned.
+    They are 0 if nothing was learned.
 
     Parameters
     ----------
     views : array (views, pairs, rows)
-        What rules say that were learned without both folds of a pair.
+        Scores by rules that were learned without both folds of a pair.
     fold : int64 array (rows,)
     """
     rows = {other: np.flatnonzero(fold == other) for other in range(folds.count) if other != k}
@@ -271,7 +271,7 @@ def round_scores(h: Array, units: int) -> Array:
 
 
 def stack_gain(h: Array, is_reference: NDArray[np.bool_], weight: Array, unit: Indices) -> float:
-    """How many standard errors, over units, the mid-point bound of h is above 0."""
+    """The distance of the mid-point bound of h from 0 in standard errors over units."""
     terms = weight * (np.log(2.0) + log_expit(np.where(is_reference, h, -h)))
     totals = np.bincount(unit, terms)[np.bincount(unit) > 0]
     error = float(np.sqrt(np.sum((totals - totals.mean()) ** 2)))

@@ -21,8 +21,8 @@ from mallow.theory import Array
 
 _ATOMS = 512  # chosen: atoms per product at most; up to 4,096, sums of squares over 16 are exact in float32
 _NUMBERS = 2**19  # chosen: numbers of the atoms of a product, since wide rows need memory
-_SQUARES = 16.0  # squares are rounded to multiples of it
-_CUT_UNITS = 2**12  # chosen: units that take part where they have to be cut, since these need axes of their own
+_SQUARES = 16.0  # squares are rounded to multiples of this
+_CUT_UNITS = 2**12  # chosen: units that take part if they must be cut, since these need separate axes
 
 
 def run_test_of_many(
@@ -41,11 +41,11 @@ def run_test_of_many(
     Parameters
     ----------
     sets, rows, units : two each
-        The features, the rows that take part, and the unit of each of these.
+        The features, the rows that take part, and the unit of each of these rows.
     grid, metric :
-        Of all rows.
+        The grid and the metric of all rows.
     labels : array (partitions, rows)
-        The bins of these rows, those of the reference first.
+        The bins of these rows, the reference first.
     """
     side_of_row = np.concatenate([np.full(len(of_side), side) for side, of_side in enumerate(rows)])
     row, unit = np.concatenate(list(rows)), np.concatenate(list(units))
@@ -61,7 +61,7 @@ def run_test_of_many(
 
     def test(kept: Flags, cut: bool) -> IdentityTest:
         at, kept_unit = np.flatnonzero(kept), number_units(number[kept])
-        if cut:  # axes, bins and metric know nothing of rows that take no part
+        if cut:  # axes, bins and metric do not depend on rows that take no part
             at = at[kept_unit < _CUT_UNITS]
             return judge_rows({"": read(at)}, number_units(number[at]), side_of_row[at] == 0, permutations, seed)
         exchange = find_exchange(kept_unit, side_of_row[at] == 0)
@@ -81,7 +81,7 @@ def run_test_of_many(
 def _sum_atoms(
     exchange: Exchange, join: sparse.csr_array, read: Callable[[int, int], Values]
 ) -> tuple[Array, Array, Array]:
-    """What each merged atom adds to Δ of values and of their squares, (atoms + 1, d), and the spread of the latter."""
+    """The part of each merged atom in Δ of values and of squares, (atoms + 1, d), and the spread of the squares."""
     largest = float(np.abs(exchange.atoms.data).max())  # atoms become −1, 0 and 1
     atoms = exchange.atoms[:-1] / largest
     constant = np.asarray(exchange.atoms[[-1]].todense()).ravel() / largest
@@ -115,7 +115,7 @@ def _sum_atoms(
 
 
 def _products(sums: tuple[Array, Array, Array], metric: Metric) -> dict[str, Array]:
-    """The products of atoms for means and squares. Metrics come from all rows together: no permutation changes them."""
+    """The products of atoms for means and squares. Metrics come from all rows, so no permutation changes them."""
     means, squares, spread = sums
     products: dict[str, Array] = {}
     floor = FLOOR * float(spread.mean())

@@ -1,6 +1,6 @@
-"""What is measured, and the signature.
+"""The measure, and the signature.
 
-Everything that a number depends on, so that results with equal signatures compare.
+A signature has everything that a number depends on, so results with equal signatures are comparable.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WITNESS = Witness()
 
 
 def find_named(argument: str, name: str, known: Mapping[str, Named]) -> Named:
-    """What a word stands for, in upper or lower case, with hyphens or underscores."""
+    """The meaning of a word, in upper or lower case, with hyphens or underscores."""
     words = {key.lower().replace("_", "-"): value for key, value in known.items()}
     word = name.lower().replace("_", "-")
     if word not in words:
@@ -51,7 +51,7 @@ def find_named(argument: str, name: str, known: Mapping[str, Named]) -> Named:
 
 @dataclass(frozen=True, init=False)
 class Measure:
-    """What is measured: an estimator, a divergence and the scale c. Its repr is part of every signature.
+    """A measure: an estimator, a divergence and the scale c. Its repr is part of every signature.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Measure:
     scale : float or None
         The constant c of the area. None: the estimator's own, as in the paper (5 for `Quantize`).
     witness : Witness
-        How held-out evidence is learned: certificates, tests and differences depend on it, and not on the estimator.
+        How held-out evidence is learned. Certificates, tests and differences depend on it, not on the estimator.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Measure:
 
     def trace(self, masses: Masses) -> tuple[Frontier, dict[str, float | Array]]:
         """The frontier of masses, without warnings, and its area, integral and mid-point."""
-        # All three are symmetric; this way they are so to the last bit.
+        # All three are symmetric, and this way to the last bit.
         turned = masses.p.ndim == 1 and tuple(masses.q) < tuple(masses.p)
         masses = masses.swap() if turned else masses
         curve = frontier.quiet(masses, self.divergence)
@@ -135,7 +135,7 @@ class Measure:
 MAUVE_STAR = Measure()
 """MAUVE* of the paper: vector quantisation into n/10 bins (fewer beyond n = 5,000), add-1/2 smoothing, KL, c = 5."""
 MAUVE_2021 = Measure(Quantize(smoothing=empirical))
-"""MAUVE as first published in 2021: the same without smoothing."""
+"""MAUVE as first published in 2021, without smoothing."""
 MAUVE_KERNEL = Measure(Neighbors(reduce=None, pooled=False))
 """MAUVE from the distances of a string kernel, as the paper computes it: nearest neighbours, KL, c = 10."""
 
@@ -145,7 +145,7 @@ MEASURES = {"mauve-star": MAUVE_STAR, "mauve-2021": MAUVE_2021, "mauve-kernel": 
 
 
 def find_measure(measure: Measure | str) -> Measure:
-    """The measure, or the published one of this name: "mauve-star", "mauve-2021" or "mauve-kernel"."""
+    """The measure, or the published measure with this name: "mauve-star", "mauve-2021" or "mauve-kernel"."""
     if isinstance(measure, str):
         return find_named("measure", measure, MEASURES)
     if not isinstance(measure, Measure):
@@ -157,7 +157,7 @@ def measure_for(measure: Measure, reference: Samples) -> Measure:
     """The measure in use: for features of a string kernel, `MAUVE_KERNEL` instead of the default, `MAUVE_STAR`.
 
     The features of a kernel have as many axes as there are texts, nearly all of the same length: k-means finds no
-    clusters there (greedy decoding scores 0.92, against 0.07 with neighbours). Any other measure stays: pass
+    clusters there (greedy decoding scores 0.92, but 0.07 with neighbours). Any other measure stays: pass
     ``Measure(Quantize())`` for bins.
     """
     of_kernel = bool((reference.provenance or {}).get("kernel"))
@@ -171,36 +171,39 @@ class Signature:
     Attributes
     ----------
     version : str
-        Of mallow.
+        The version of mallow.
     measure : str
         The repr of the `Measure`.
     embedder : str
-        The name of the embedder, "features" where it is not known.
+        The name of the embedder, "features" if it is not known.
     width : int
-        Of the features.
+        The width of the features.
     n : int
-        Samples of the reference.
+        The number of reference samples.
     m : int
-        Samples of the model.
+        The number of model samples.
     bins : int or None
         None for estimators without bins.
     repeats : int
-        Runs that were averaged.
+        The number of runs that were averaged.
     rng : int
         The seed in use.
     generations : int
-        Samples per prompt over which scores were averaged.
+        The number of samples per prompt over which scores were averaged.
     codebook : str or None
         Identifies bins that were fixed beforehand.
     tolerance : float or None
-        By how much held-out scores may differ on another processor, or with another version of numpy. 0: nothing
-        differs, to the last bit; None: not known, as for estimators without bins.
+        The largest difference of held-out scores between processors or versions of numpy. 0: they are bit-equal. None:
+        not known, as for estimators without bins.
     units : str
-        What counts as independent, such as "60 pairs by prompt"; "" where nothing rests on it.
+        The independent units, such as "60 pairs by prompt"; "" if no result depends on them.
     spaces : str
-        What evidence looked at beside the features, such as "style, agreement"; "" for nothing.
+        The spaces that evidence used in addition to the features, such as "style, agreement"; "" for none.
+    aligned : str
+        The differences that were removed from both sides, such as "quotes, length"; "" for none.
     libraries : str
-        Where something may differ, the versions of numpy and of its BLAS, with the kernel for this processor.
+        If results may differ between machines, the versions of numpy and of its BLAS, with the kernel for this
+        processor.
 
     Examples
     --------
@@ -223,6 +226,7 @@ class Signature:
     libraries: str = ""
     units: str = ""
     spaces: str = ""
+    aligned: str = ""
 
     def __str__(self) -> str:
         codebook = "" if self.codebook is None else f", codebook {self.codebook}"
@@ -235,6 +239,7 @@ class Signature:
             f"n={self.n}, m={self.m}{bins}",
             self.units,
             f"evidence also by {self.spaces}" if self.spaces else "",
+            f"aligned in {self.aligned}" if self.aligned else "",
             f"repeats={self.repeats}, rng={self.rng}{generations}",
             f"held-out scores ±{self.tolerance:.0e}" if self.tolerance else "",
             self.libraries,
@@ -253,10 +258,9 @@ def make_signature(
     units: str = "",
     spaces: Sequence[str] = (),
 ) -> Signature:
-    """The signature of a score against a reference, with m samples and one `Masses` per repeat; none for evidence only.
+    """The signature of a score with m model samples and one `Masses` per repeat, none for evidence only.
 
-    `tolerance` is that of its evidence, `units` what counted as independent there, `spaces` what it looked at beside
-    the features.
+    `tolerance`, `units` and `spaces` describe its evidence, as in `Signature`.
     """
     partition = masses[0].partition if masses else None
     known = tolerance if partition is not None or not masses else None
@@ -279,11 +283,11 @@ def make_signature(
 
 @functools.cache
 def _libraries() -> str:
-    """numpy and the BLAS that it has loaded."""
+    """The versions of numpy and of the BLAS that it has loaded."""
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    numpys = [library for library in blas if "numpy" in library["filepath"]] or blas  # scipy may have loaded another
+    numpys = [library for library in blas if "numpy" in library["filepath"]] or blas  # scipy may have its own
     parts = [f"numpy {np.__version__}"]
     for library in numpys[:1]:
         parts.append(" ".join(filter(None, [library["internal_api"], library["version"], library.get("architecture")])))

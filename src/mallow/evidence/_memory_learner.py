@@ -1,4 +1,4 @@
-"""Held-out scores of rows in memory: each space has its views, corrected for the own unit of each row."""
+"""Held-out scores of rows in memory: each space has its views, corrected for the unit of each row."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SpaceViews:
         return principal_axes(products)
 
     def _leave_units_out(self) -> tuple[LeaveUnitOut, LeaveUnitOut]:
-        """Of the points and of the products."""
+        """The corrections for the points and for the products."""
         (products, variances), space = self._products.result(), self._space
         strengths = PRODUCT_STRENGTHS if len(variances) else ()
         return (
@@ -74,7 +74,7 @@ class SpaceViews:
         return Coordinates(space.points, self._products.result()[0], space.columns, labels)
 
     def teacher(self, cells: Cells, cell_of_row: Numbers) -> Teacher:
-        """What rules are learned from."""
+        """The basis from which rules are learned."""
         rows, witness, space = self.rows, self._witness, self._space
         bins = [int(labels.max()) + 1 for labels in rows.labels]
 
@@ -88,12 +88,12 @@ class SpaceViews:
         return Teacher(sums_of_sets, cells.units, solvers, strengths, witness.variances)
 
     def judge(self, rules: Rules, cell_of_row: Numbers) -> Array:
-        """What the rules without its cell say of each row, (views, rows)."""
+        """The scores of each row by the rules that were learned without its cell, (views, rows)."""
         return rules.judge(self.rows, cell_of_row, self.correct)
 
 
 class MemoryLearner(Learner):
-    """A learner of arrays, whose columns are those of one space, or of several, one after the other."""
+    """A learner of arrays, with the columns of one space, or of several, one after the other."""
 
     def __init__(
         self, witness: Options, sets: Sequence[Features], units: Units, widths: Mapping[str, int] | None = None
@@ -101,7 +101,7 @@ class MemoryLearner(Learner):
         widths = widths or {"": sets[0].shape[1]}
         self.spaces = find_spaces(sets, units, widths)
         self.space = next(iter(self.spaces.values()))
-        keys = np.zeros(units.count, np.uint64)  # by the order of the space, which knows no unit of measurement
+        keys = np.zeros(units.count, np.uint64)  # by the order of the space: independent of units of measurement
         for numbers, rows in zip(units.sets, self.space.places, strict=True):
             keys[numbers] = self.space.unit[rows]
         super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))

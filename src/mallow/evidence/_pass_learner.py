@@ -1,7 +1,7 @@
-"""Held-out scores of so many rows that they are read in passes and become small integers (`_coarse.py`).
+"""Held-out scores of many rows, which are read in passes and become small integers (`_coarse.py`).
 
 The first pass finds covariances. The second labels rows with their bins and adds up the sums of cells. The last scores
-rows. Sums of integers are exact, so that they are the same in any order and any division of the rows.
+rows. Sums of integers are exact, so they are the same in any order and for any division of the rows.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ from mallow.evidence._space import AXES, PARTITIONS_OF_MANY, find_centres, label
 from mallow.evidence._units import Indices, Units
 from mallow.theory import Array
 
-_MOST_ROWS = 2**12  # chosen: rows that the grid and the bins are made from
-_STACK_ROWS = 2**15  # chosen: rows that the weights of the views are fitted on
-_TEST_UNITS = 2**14  # chosen: units whose sides are exchanged in the test; all would take memory for 500 signs each
-_POINT_BITS = 10  # to which points are rounded for bins
-_LONGEST = 2048.0  # the product of two vectors as long is 2^22
-_AXIS_BITS = 12  # to which axes are rounded: processors that differ in their last digits give the same bins
+_MOST_ROWS = 2**12  # chosen: rows from which the grid and the bins are computed
+_STACK_ROWS = 2**15  # chosen: rows on which the weights of the views are fitted
+_TEST_UNITS = 2**14  # chosen: units whose sides are exchanged in the test; each takes memory for 500 signs
+_POINT_BITS = 10  # bits to which points are rounded for bins
+_LONGEST = 2048.0  # the product of two vectors of this length is 2^22
+_AXIS_BITS = 12  # bits to which axes are rounded, so that processors that differ in the last digits give the same bins
 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """How rows become coordinates that are small integers. It travels to other processes.
+    """The map from rows to coordinates that are small integers. It is sent to other processes.
 
     Attributes
     ----------
     grid : CoarseGrid
-        Of the features.
+        The grid of the features.
     axes : array (d, axes)
-        Leading components, of integers.
+        Leading components of the integers.
     exponent : int
-        Components are divided by two to it.
+        Components are divided by 2**exponent.
     centres : list of arrays (bins, axes)
-        Of each partition.
+        The centres of each partition.
     deviations : array (axes,)
-        Of the components that are multiplied.
+        Standard deviations of the components that are multiplied.
     product_grid : CoarseGrid or None
     """
 
@@ -79,7 +79,7 @@ class Reader:
         points = np.rint(np.ldexp(integers.astype(np.float64) @ self.axes, -self.exponent))
         lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
         far = np.flatnonzero(lengths > _LONGEST)
-        if far.size:  # much farther away than all of the sample
+        if far.size:  # much farther away than the whole sample
             points[far] = np.trunc(points[far] * (_LONGEST / lengths[far])[:, None])
         return points.astype(np.float32)
 
@@ -94,7 +94,7 @@ class Reader:
         return self.product_grid.integers(self.multiply(points))
 
     def coordinates(self, integers: Values, labels: NDArray[np.uint8]) -> Coordinates:
-        """Rows as integers, whose bins in all partitions are known, in all coordinates."""
+        """Rows as integers in all coordinates, given their bins in all partitions."""
         return Coordinates(integers, self.products(self.points(integers)), integers, split_by_view(labels))
 
 
@@ -104,7 +104,7 @@ def split_by_view(labels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], ...]:
 
 
 class PassLearner(Learner):
-    """A learner of so many rows that they are read in passes: sums of each cell, bins and products, scores."""
+    """A learner of many rows, which are read in passes: sums of each cell, bins and products, scores."""
 
     together = False  # its test and its scores take memory
 
@@ -112,11 +112,11 @@ class PassLearner(Learner):
         super().__init__(witness, units, deal_cells(units, witness.folds))
         self._sources: list[RowSource] = [ArrayRows(rows) if isinstance(rows, np.ndarray) else rows for rows in sets]
         unit = np.concatenate(units.sets)
-        present = np.flatnonzero(np.bincount(unit))  # not the units of systems beside these
+        present = np.flatnonzero(np.bincount(unit))  # without the units of other systems
         order = scatter(units.keys[present], 1)
         rank = np.zeros(units.count, np.int64)
         rank[present[np.argsort(order, kind="stable")]] = np.arange(len(present))
-        self._rank = [rank[numbers] for numbers in units.sets]  # of each row's unit in an order by keys alone
+        self._rank = [rank[numbers] for numbers in units.sets]  # of each row's unit, in an order given by keys
         sample = self._first_rows(_MOST_ROWS)
         grid = find_coarse_grid(self._sources, sample)
         self._metrics = self._find_metrics(grid)
@@ -124,14 +124,14 @@ class PassLearner(Learner):
         self._labels, self._sums, self._product_metrics = self._sum_cells()
 
     def _first_rows(self, count: int) -> list[Indices]:
-        """About so many rows of all sets, the rows of the first units, in the order of their units."""
+        """About this many rows of all sets, from the first units, in the order of their units."""
         ranks = np.concatenate(self._rank)
         last = np.partition(ranks, min(count, len(ranks)) - 1)[min(count, len(ranks)) - 1]
         rows = [np.flatnonzero(rank <= last) for rank in self._rank]
         return [first[np.argsort(rank[first], kind="stable")] for first, rank in zip(rows, self._rank, strict=True)]
 
     def _dealt_cells(self) -> Cells:
-        """The cells, or a single one where nothing is learned, since the test needs sums all the same."""
+        """The cells, or a single cell if nothing is learned, since the test needs sums anyway."""
         if self._cells is not None:
             return self._cells
         return Cells([np.zeros(len(source), np.uint8) for source in self._sources], np.ones((1, len(self._sources))))
@@ -156,7 +156,7 @@ class PassLearner(Learner):
         reader = Reader(grid, axes, exponent, [], np.empty(0), None)
         points = reader.points(integers)
         unit = np.concatenate([rank[rows] for rank, rows in zip(self._rank, sample, strict=True)])
-        order = np.lexsort((*points.T, unit))  # within a unit by values, so that sides play no part
+        order = np.lexsort((*points.T, unit))  # within a unit by values, so that sides do not matter
         if self.witness.bins:
             pair = len(self._sources[0]) + max(len(rows) for rows in self._sources[1:])
             centres = find_centres(points[order], unit[order], pair, partitions=PARTITIONS_OF_MANY)
@@ -170,7 +170,7 @@ class PassLearner(Learner):
         return replace(reader, deviations=deviations, product_grid=product_grid)
 
     def _sum_cells(self) -> tuple[list[NDArray[np.uint8]], list[CellSums], HalfMetrics]:
-        """The bins of the rows of each set. The sums of its cells; and the metrics of the products of components."""
+        """The bins of the rows of each set, the sums of its cells, and the metrics of the products of components."""
         reader, cells = self._reader, self._dealt_cells()
         count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
         bins = [len(reader.centres[low]) for low in range(0, len(reader.centres), PARTITIONS_OF_MANY)]
@@ -191,7 +191,7 @@ class PassLearner(Learner):
         return labels, sums_of_sets, HalfMetrics(tables, totals, cells.of_set)
 
     def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
-        """The test of identity of the reference and one system, on so many units as memory allows."""
+        """The test of identity of the reference and one system, on as many units as memory allows."""
         sides = (0, system)
         rows = [np.flatnonzero(self._rank[number] < _TEST_UNITS) for number in sides]
         sources, at = [self._sources[number] for number in sides], rows
@@ -221,8 +221,8 @@ class PassLearner(Learner):
         cell = np.concatenate([cells.of_set[number][chosen[number]] for number in numbers])
         labels = np.concatenate([self._labels[number][:, chosen[number]] for number in numbers], axis=1)
         order = np.argsort(unit, kind="stable")
-        weight = 1.0 / np.bincount(set_of_row)[set_of_row]  # all systems count alike
-        position = np.empty_like(order)  # each row goes to its position at once: no second copy
+        weight = 1.0 / np.bincount(set_of_row)[set_of_row]  # all systems have the same weight
+        position = np.empty_like(order)  # each row goes directly to its position, to avoid a second copy
         position[order] = np.arange(len(order))
         integers, first = np.empty((len(order), self._sources[0].width), np.int8), 0
         for number in numbers:
@@ -253,7 +253,7 @@ class PassLearner(Learner):
 
 
 def _same(products: Values, _: int) -> Values:
-    """With many rows, one unit more or less in the metric changes nothing."""
+    """With many rows, one unit more or less in the metric makes no difference."""
     return products
 
 
@@ -267,7 +267,7 @@ def _score(reader: Reader, rules: Rules, integers: NDArray[np.int8], labels: NDA
 def _judge(
     reader: Reader, rules: Rules, weights: Array, rows: Features, labels: NDArray[np.uint8], cell: Numbers
 ) -> Array:
-    """h of rows by the rules without their own cell, before it is rounded."""
+    """h of rows, before rounding, by the rules that were learned without their cells."""
     parts = []
     for low in range(0, len(rows), ROWS):
         at = slice(low, low + ROWS)
@@ -288,7 +288,7 @@ def _moments(grid: CoarseGrid, rows: Features, cell: Numbers) -> tuple[Array, Ar
 def _sum_cells(
     reader: Reader, cells: int, rows: Features, cell: Numbers
 ) -> tuple[NDArray[np.uint8], CellSums, Array, Array]:
-    """Bins of rows, (partitions, rows). The sums of cells but for bins; products and sums of products, by half."""
+    """Bins of rows, (partitions, rows), the sums of cells except bins, and products and sums of products by half."""
     count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
     labels = np.empty((len(reader.centres), len(rows)), np.uint8)
     tables, totals = np.zeros((2, count, count)), np.zeros((2, count))
@@ -306,7 +306,7 @@ def _sum_cells(
 
 
 def _leading(covariance: Array) -> Array:
-    """The axes on which bins are made, (d, axes), as integers."""
+    """The axes for the bins, (d, axes), as integers."""
     width = len(covariance)
     if width <= 4 * AXES:
         variances, axes = np.linalg.eigh(covariance)

@@ -1,7 +1,7 @@
-"""The published score of bins: what another draw would give, and the value behind the samples.
+"""Intervals for the published score of bins: for repeat samples, and for the value with unlimited samples.
 
-Both move along curves θ·C, the scaled frontier C of the samples: θ = 1 is what was seen, θ = 0 is identity. A summary
-of the bins is nearly linear in θ, whatever its own scale, and its range ends where θ does.
+Both move along curves θ·C, the scaled frontier C of the samples: θ = 1 is the observed curve, and θ = 0 is identity. A
+summary of the bins is nearly linear in θ, whatever its own scale, and its range ends where the range of θ ends.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mallow.evidence._units import Units
 from mallow.results import Estimate
 from mallow.theory import Array, Divergence, Frontier, Masses, Partition, area, integral, midpoint
 
-_FAINT = 1e-3  # chosen: the size of the curve that stands in where both histograms are equal; any small one will do
+_FAINT = 1e-3  # chosen: the size of the curve that is used if both histograms are equal; any small value works
 # Tuned on family 1 of experiments/honesty/intervals.py and confirmed on family 2 (intervals.md there). "Sparsity" is
 # bins per unit of the smaller side, up to 2:
-_DRAW_WIDTH, _DRAW_SPARSE = 1.06, 0.2  # factor on the standard error of the score: the first + the second · sparsity
+_DRAW_WIDTH, _DRAW_SPARSE = 1.06, 0.2  # factor on the standard error of the score: first + second · sparsity
 _TRUTH_WIDTH, _TRUTH_SPARSE = 1.1, 0.8  # the same for the bias-corrected value, which is noisier
-_BELOW, _ABOVE = 1.3, 0.6  # what the next orders of the jackknife may change, in parts of what the second does
+_BELOW, _ABOVE = 1.3, 0.6  # possible change by higher orders of the jackknife, in multiples of the second's
 
 Smooth = Callable[[Array, Array], Masses]
 
@@ -46,17 +46,17 @@ class _Family:
     """The curves θ·C, with the slopes of the three summaries by the costs at C."""
 
     curve: Array  # (2·points,), the costs of P at all λ first
-    seen: float  # the θ of the samples: 1, or 0 where both histograms are equal and C is a stand-in
+    seen: float  # the θ of the samples: 1, or 0 if both histograms are equal and C is a substitute
     slopes: Array  # (2·points, 3)
-    per_theta: Array  # (3,): how much a summary changes with θ, to first order, without its sign
+    per_theta: Array  # (3,): the change of a summary with θ, to first order, without its sign
     scale: float
 
     def theta(self, sums: Array) -> Array:
-        """The θ that sums of slopes times costs, (3,), stand for."""
+        """The θ that correspond to sums of slopes times costs, (3,)."""
         return _ratio(np.sign(self.slopes.T @ self.curve) * sums, self.per_theta)
 
     def summaries(self, theta: Array) -> Array:
-        """Each summary at its own θ, (3,); below 0 as at 0."""
+        """Each summary at its own θ, (3,); a negative θ counts as 0."""
         costs = np.maximum(theta, 0.0)[:, None] * self.curve
         p, q = np.split(costs, 2, axis=1)
         at = Frontier(exact_nodes(), p, q, exact=True)
@@ -83,24 +83,24 @@ def published_interval(
     divergence: Divergence,
     scale: float,
 ) -> dict[str, tuple[float, float]]:
-    """Where the summaries of another draw of so many units would be, in 95% of draws: around the mean of `values`.
+    """The ranges, around the mean of `values`, of the summaries of 95% of repeat samples with this many units.
 
-    The other draw has noise of its own, so that the interval is √2 times as wide as a confidence interval of the
-    expected value. The noise is that of units, in all partitions, and of the clustering (unknown and left out with
-    one partition). Where masses jump with the counts, as in Good–Turing smoothing, the interval is too narrow near
-    identity (70 to 90% of repeat samples).
+    A repeat sample has its own noise, so the interval is √2 times as wide as a confidence interval of the expected
+    value. The noise comes from units, in all partitions, and from the clustering (unknown and left out with one
+    partition). If masses jump with the counts, as in Good–Turing smoothing, the interval is too narrow near identity
+    (70 to 90% of repeat samples).
 
     Parameters
     ----------
     partitions : sequence of Partition
         One for each repeat.
     units : Units
-        Those of the reference (set 0) and of the model (set 1). With a single unit on a side
-        nothing is known of the noise, and the intervals are the whole range.
+        The units of the reference (set 0) and of the model (set 1). With a single unit on a side the noise is unknown,
+        and the intervals are the whole range.
     values : dict
         Each summary in every repeat.
     smooth : callable
-        Counts of both sides → `Masses`, as the measure does it.
+        Counts of both sides → `Masses`, as in the measure.
     """
     printed = np.array([np.mean(values[name]) for name in NAMES])
     least, most = _range(divergence, scale)
@@ -122,13 +122,13 @@ def published_interval(
     repeats = len(partitions)
     variance = errors.variance
     if repeats > 1:
-        # Clusterings differ in what they measure and in their noise; the noise is in the errors already.
+        # Clusterings differ in their expected values and in their noise; the errors already include the noise.
         differences = np.array([values[name] for name in NAMES]).var(axis=1, ddof=1) / repeats
         noise = (errors.each_variance.mean(axis=0) - errors.variance) / (repeats - 1)
         variance = variance + np.maximum(differences - noise, 0.0)
     factor = _DRAW_WIDTH + _DRAW_SPARSE * _sparsity(bins, units)
     reach = NORMAL * factor * _ratio(np.sqrt(2.0 * variance), family.per_theta)
-    # The variance grows with θ, by `growth`: on the scale where it is constant, both arms are equal.
+    # The variance grows with θ, by `growth`. On the scale on which it is constant, both arms are equal.
     growth = factor**2 * _ratio(errors.linear, family.per_theta**2)
     shift = NORMAL**2 * growth / 2.0
     low, high = np.minimum(family.seen + shift - reach, blended), family.seen + shift + reach
@@ -141,19 +141,18 @@ def published_interval(
 def debiased_estimate(
     partitions: Sequence[Partition], units: Units, *, divergence: Divergence, scale: float
 ) -> dict[str, Estimate]:
-    """The summaries of the distributions behind the samples, in the bins of these partitions, with 95% confidence
-    intervals.
+    """The summaries with unlimited samples, in the bins of these partitions, with 95% confidence intervals.
 
-    Bias-corrected by a jackknife that leaves out units, so that it knows about shared prompts and several
-    generations. The smoothing of the measure plays no part. Where identity cannot be excluded, an interval reaches
-    the end of the range: area 1, costs 0.
+    Bias-corrected by a jackknife that leaves out units, so it accounts for shared prompts and several generations. The
+    smoothing of the measure plays no part. If identity cannot be excluded, an interval reaches the end of the range:
+    area 1, costs 0.
 
     Parameters
     ----------
     partitions : sequence of Partition
         One for each repeat. The target is the mean over them.
     units : Units
-        Those of the reference (set 0) and of the model (set 1). With a single unit on a side the intervals are the
+        The units of the reference (set 0) and of the model (set 1). With a single unit on a side the intervals are the
         whole range.
     """
     least, most = _range(divergence, scale)
@@ -167,7 +166,8 @@ def debiased_estimate(
             return _as_estimates(np.clip(family.summaries(np.full(3, family.seen)), least, most), least, most)
         errors = find_bin_errors(bins, masses, divergence, family.slopes)
         blended = family.theta(_mean_curve(_blend(pairs, units), divergence) @ family.slopes)
-    # In bins with many samples both orders agree; in sparse ones the first takes off too little, the second too much.
+    # In bins with many samples both orders agree. In sparse bins the first subtracts too little, and the second too
+    # much.
     first, second = family.theta(errors.first), family.theta(errors.second)
     theta, rest = (first + second) / 2.0, np.abs(first - second)
     factor = _TRUTH_WIDTH + _TRUTH_SPARSE * _sparsity(bins, units)
@@ -176,8 +176,7 @@ def debiased_estimate(
     low = np.minimum(theta - NORMAL * np.sqrt(variance + below**2), blended)
     if has_corner(divergence):  # its bias is unknown, but never negative
         theta, low = np.full(3, family.seen), np.zeros(3)
-    # Above: the θ from which the samples are 1.96 of its own standard errors away; the variance grows with θ by
-    # `growth`.
+    # Above: the θ from which the samples are 1.96 of its standard errors away; the variance grows with θ by `growth`.
     growth = factor**2 * _ratio(errors.linear, family.per_theta**2)
     variance = variance + (_ABOVE * rest) ** 2
     high = theta + NORMAL**2 * growth / 2.0 + NORMAL * np.sqrt(variance + NORMAL**2 * growth**2 / 4.0)
@@ -189,7 +188,7 @@ def debiased_estimate(
 def _empirical(
     bins: Sequence[UnitBins], constant: float, divergence: Divergence
 ) -> tuple[list[CountMasses], list[tuple[Array, Array]], Array]:
-    """Masses of counts to which a constant is added: as functions, in each bin, and the mean of their costs."""
+    """Masses of counts plus a constant: as functions, in each bin, and the mean of their costs."""
     masses = [add_to_counts(of_bins, constant) for of_bins in bins]
     pairs = [line(of_bins.p, of_bins.q) for of_bins, line in zip(bins, masses, strict=True)]
     return masses, pairs, _mean_curve(pairs, divergence)
@@ -205,7 +204,7 @@ def _as_estimates(value: Array, low: Array, high: Array) -> dict[str, Estimate]:
 
 
 def _range(divergence: Divergence, scale: float) -> tuple[Array, Array]:
-    """The least and the largest value of each summary: those of equal distributions and of disjoint supports."""
+    """The smallest and the largest value of each summary, for equal distributions and for disjoint supports."""
     p, q = np.split(bin_terms(divergence, np.array([1.0, 0.0]), np.array([0.0, 1.0])).sum(axis=0), 2)
     apart = Frontier(exact_nodes(), p, q, exact=True)
     least, costs = float(area(apart, scale=scale)), (float(integral(apart)), float(midpoint(apart)))
@@ -222,18 +221,18 @@ def _mean_curve(pairs: Sequence[tuple[Array, Array]], divergence: Divergence) ->
 
 
 def _blend(pairs: Sequence[tuple[Array, Array]], units: Units) -> list[tuple[Array, Array]]:
-    """Both sides with as much of the other as may be there though none was seen, with 97.5% confidence.
+    """Both sides with the largest share of the other that may be unobserved, with 97.5% confidence.
 
-    3.7 of n units.
+    This share is 3.7 of n units.
 
-    Where the two do not overlap in the samples, nothing else tells how much they may overlap.
+    If the two do not overlap in the samples, nothing else limits how much they may overlap.
     """
     p_share, q_share = (min(0.5, -math.log(0.025) / np.count_nonzero(units.sizes(side))) for side in (0, 1))
     return [((1.0 - p_share) * p + p_share * q, (1.0 - q_share) * q + q_share * p) for p, q in pairs]
 
 
 def _fewest_units(units: Units) -> int:
-    """The number of units that have samples of a side, for the side with fewer."""
+    """The number of units with samples of a side, for the side with fewer."""
     return min(int(np.count_nonzero(units.sizes(side))) for side in (0, 1))
 
 
@@ -243,6 +242,6 @@ def _sparsity(bins: Sequence[UnitBins], units: Units) -> float:
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
-    """Where both are 0 the ratio is 0."""
+    """If both are 0, the ratio is 0."""
     ratio: Array = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
     return ratio

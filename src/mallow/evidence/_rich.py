@@ -1,6 +1,6 @@
-"""Richer views than a witness has by default, to ask whether they turn the order of two systems round.
+"""Richer views than the defaults of a witness, to check whether they reverse the order of two systems.
 
-They take time, so that they are asked only about orders that would be claimed, and on some of the rows.
+They take time, so they are used only for significant orders, and on some of the rows.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import scipy.linalg
 from mallow.estimate import Features
 from mallow.theory import Array
 
-AXES = 64  # chosen: leading components that the views look at, the last columns of the features that they are given
+AXES = 64  # chosen: leading components that the views use, which are the last columns of their features
 _NEIGHBOURS = 5  # chosen
-_PRIOR = 2.0  # chosen: the common covariance counts as so many samples per axis
+_PRIOR = 2.0  # chosen: the common covariance counts as this many samples per axis
 
 
 def nearest_samples(reference: Features, model: Features, others: Features) -> Array:
@@ -29,7 +29,7 @@ def nearest_samples(reference: Features, model: Features, others: Features) -> A
 
 
 def two_gaussians(reference: Features, model: Features, others: Features) -> Array:
-    """The log-ratio of two Gaussians with covariances of their own, drawn towards the common one."""
+    """The log-ratio of two Gaussians with separate covariances, shrunk towards the common one."""
     points = [_leading(side) for side in (reference, model, others)]
     centres = [side.mean(axis=0) for side in points[:2]]
     scatters = [(side - centre).T @ (side - centre) for side, centre in zip(points[:2], centres, strict=True)]

@@ -1,7 +1,7 @@
 """The rules of all views, learned from sums over cells.
 
-A cell is a set of whole units. Whatever a rule needs is a sum over the rows of the cells that it may learn from, so
-that one pass over the rows serves all rules.
+A cell is a set of whole units. A rule only needs sums over the rows of the cells that it may learn from, so one pass
+over the rows serves all rules.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from mallow.evidence._units import Indices
 from mallow.theory import Array
 
 _PRIOR_SHARE = 0.5  # units added to every bin, as in the published score
-_PRIOR_UNITS = 20.0  # chosen: units that the common variance counts as
+_PRIOR_UNITS = 20.0  # chosen: the common variance counts as this many units
 _LEAST = 1e-300  # a variance whose inverse is finite
-_PRODUCT_AXES = 20  # chosen: leading components whose products are looked at
-PRODUCT_STRENGTHS = (0.1, 1.0)  # chosen: of the regularisation of discriminants of products
-_FAR = 4.0  # chosen: standard deviations at which components are cut before they are multiplied
-_CONSTANT = 1e-9  # chosen: of the mean variance; so much is added to the variance of every column
+_PRODUCT_AXES = 20  # chosen: leading components whose products are used
+PRODUCT_STRENGTHS = (0.1, 1.0)  # chosen: strengths of the regularisation of discriminants of products
+_FAR = 4.0  # chosen: standard deviations at which components are clipped before they are multiplied
+_CONSTANT = 1e-9  # chosen: share of the mean variance that is added to the variance of every column
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Rows in all coordinates that rules look at.
+    """Rows in all coordinates that rules use.
 
     Attributes
     ----------
     points : array (rows, width)
         For linear discriminants: all features.
     products : array (rows, products)
-        For linear discriminants too: products of two leading components.
+        Also for linear discriminants: products of two leading components.
     columns : array (rows, d)
-        For variances: the features about a common centre.
+        For variances: the features minus a common centre.
     labels : tuple of int arrays (partitions, rows)
         For each view by bins, the bins of the rows.
     """
@@ -50,7 +50,7 @@ class Coordinates:
     labels: tuple[Numbers, ...]
 
     def part(self, rows: slice | Indices) -> Coordinates:
-        """Some of the rows."""
+        """The rows at these places."""
         labels = tuple(partitions[:, rows] for partitions in self.labels)
         return Coordinates(self.points[rows], self.products[rows], self.columns[rows], labels)
 
@@ -62,11 +62,11 @@ class CellSums:
     Attributes
     ----------
     points, products, squares : array (cells, width)
-        Of the coordinates; `squares` of the squares of the columns.
+        Sums of the coordinates; `squares` has the sums of the squares of the columns.
     lengths : array (cells, 3)
         The number of rows, the sum of their squared lengths, and the sum of the squares of these.
     bins : tuple of arrays (partitions, cells, bins)
-        For each view by bins, the rows in each bin.
+        For each view by bins, the number of rows in each bin.
     """
 
     points: Array
@@ -82,7 +82,7 @@ class CellSums:
 
 
 def sum_cells(rows: Coordinates, bins: Sequence[int], cell: Numbers, cells: int) -> CellSums:
-    """The sums over the rows of each cell; `bins` is how many each view by bins has, `cell` that of each row."""
+    """The sums over the rows of each cell. `bins` has the number of bins of each view, `cell` the cell of each row."""
     return CellSums(
         _sum_by_cell(rows.points, cell, cells),
         _sum_by_cell(rows.products, cell, cells),
@@ -125,7 +125,7 @@ def count_bins(labels: Numbers, bins: int, cell: Numbers, cells: int) -> Array:
 
 
 def count_product_axes(width: int, samples: int) -> int:
-    """How many leading components are multiplied: their products are at most a quarter as many as the samples."""
+    """How many leading components are multiplied. Their products are at most a quarter of the number of samples."""
     return min(width, _PRODUCT_AXES, int((math.sqrt(1.0 + 2.0 * samples) - 1.0) / 2.0))
 
 
@@ -138,7 +138,7 @@ def multiply_axes(points: Values) -> Values:
 
 
 Correct = Callable[[Values, int], Values]
-"""(scores by linear rules (rules, rows), number of the view) → the same without the own unit in the metric."""
+"""(scores by linear rules (rules, rows), number of the view) → the same without the row's unit in the metric."""
 Solve = Callable[[Array, float, Array], Array]
 """(vectors (rules, width), strength, kept (rules, cells)) → the vectors times (C + strength · mean variance)⁻¹."""
 
@@ -147,8 +147,8 @@ Solve = Callable[[Array, float, Array], Array]
 class Rules:
     """The rules of each view.
 
-    Views are, in this order: discriminants of the points at each strength, those of the products, variances by column,
-    the total variance, bins.
+    Views are, in this order: discriminants of the points at each strength, discriminants of the products, variances by
+    column, the total variance, bins.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class Rules:
     constant: Array
 
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
-        """What every rule says of every row, (views, rules, rows)."""
+        """The score of every row by every rule, (views, rules, rows)."""
         views: list[Values] = []
         for factors, values in ((self.points, rows.points), (self.products, rows.products)):  # all strengths at once
             strengths, rules, width = factors.shape
@@ -188,7 +188,7 @@ class Rules:
         return scores
 
     def judge(self, rows: Coordinates, number: Numbers, correct: Correct) -> Array:
-        """What the rule with the given number (rows,) says of each row, (views, rows)."""
+        """The score of each row by the rule with the given number (rows,), (views, rows)."""
         blocks = [slice(low, low + ROWS) for low in range(0, len(rows.points), ROWS)]
         scores = np.concatenate([self._judge(rows.part(at), number[at]) for at in blocks], axis=1)
         for view in range(len(self.points) + len(self.products)):
@@ -209,18 +209,18 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """What rules are learned from.
+    """The sums and metrics from which rules are learned.
 
     Attributes
     ----------
     sums : sequence of CellSums
-        Of each set.
+        The sums of each set.
     units : array (cells, sets)
-        How many units each cell has of each set.
+        The number of units of each set in each cell.
     solvers, strengths : two each
-        Of the discriminants of the points, and of the products.
+        For the discriminants of the points, and of the products.
     variances : bool
-        Whether variances are looked at.
+        Whether variances are used.
     """
 
     sums: Sequence[CellSums]
@@ -230,14 +230,14 @@ class Teacher:
     variances: bool
 
     def learn(self, kept: Array, systems: Sequence[int]) -> Rules:
-        """Rules that are learned from some cells each.
+        """Rules, each learned from some of the cells.
 
         Parameters
         ----------
         kept : array (rules, cells)
-            1 for the cells that a rule is learned from, 0 for the others.
+            1 for the cells from which a rule is learned, 0 for the others.
         systems : sequence of int
-            The sets that are the model, each with the same weight; set 0 is the reference.
+            The sets that form the model, each with the same weight. Set 0 is the reference.
         """
         chosen = [self.sums[system] for system in (0, *systems)]
         rows = [kept @ sums.lengths[:, 0] for sums in chosen]
@@ -246,7 +246,7 @@ class Teacher:
         n, m = of_units[:, 0], of_units[:, list(systems)].sum(axis=1)
 
         def means(name: str, *at: int) -> tuple[Array, Array]:
-            """Of the reference and of the model, (rules, ...)."""
+            """The values for the reference and for the model, (rules, ...)."""
             of_p, *of_q = (
                 kept
                 @ (getattr(sums, name)[at[0]][at[1]] if at else getattr(sums, name))
@@ -280,7 +280,7 @@ class Teacher:
 
 
 def _shrink_variances(of_p: Array, of_q: Array, n: Array, m: Array) -> tuple[Array, Array]:
-    """Variances of either side, learned from n and m units, drawn towards their common value."""
+    """Variances of either side, learned from n and m units, shrunk towards their common value."""
     common = (n * of_p + m * of_q) / (n + m)
     common += _CONSTANT * common.mean(axis=-1, keepdims=True) + _LEAST
     shrunk_p, shrunk_q = ((k * v + _PRIOR_UNITS * common) / (k + _PRIOR_UNITS) for k, v in ((n, of_p), (m, of_q)))
@@ -295,7 +295,7 @@ def _discriminant(of_p: Array, of_q: Array) -> tuple[Array, Array]:
 
 
 def _log_shares(share: Array, units: Array) -> Array:
-    """Logarithms of the shares of each bin, (rules, bins), with half a unit more in each."""
+    """Logarithms of the shares of each bin, (rules, bins), with half a unit added to each."""
     added = _PRIOR_SHARE * share.shape[-1]
     logs: Array = np.log((share * units[:, None] + _PRIOR_SHARE) / (units[:, None] + added))
     return logs

@@ -1,18 +1,18 @@
-"""A test that may be looked at after every batch: do the model's samples have the reference's means?
+"""A test that may be checked after every batch: do the model's samples have the reference's means?
 
-Let x̄ be the mean of some features over n units of the reference, and ȳ that over the first t units of a model. If
+Let x̄ be the mean of some features over n units of the reference, and ȳ the mean over the first t units of a model. If
 both come from one distribution with covariance Σ, ȳ − x̄ is for large samples a Brownian motion with covariance uΣ at
-the time u = 1/t + 1/n, which runs backwards and never passes 1/n: what all looks share, the noise of the reference,
-is the end of the clock. So T = |ȳ − x̄|²/u is a stationary process of log u, and looking from t₀ on, as often as one
-likes and for ever, is to watch it over the length log(1 + n/t₀). Two steps make this a p-value:
+the time u = 1/t + 1/n, which runs backwards and never passes 1/n, because all checks share the noise of the reference.
+So T = |ȳ − x̄|²/u is a stationary process of log u. Checking from t₀ on, any number of times and forever, means
+watching it over the length log(1 + n/t₀). Two steps make this a p-value:
 
-1. At one look, T is a quadratic form: its distribution is approximated by a gamma distribution (shifted χ²) with the
+1. At one check, T is a quadratic form. Its distribution is approximated by a gamma distribution (shifted χ²) with the
    same first three cumulants. Features are bounded, but at small t the limits tr Σ, 2 tr Σ², 8 tr Σ³ are too small;
    with centred features ψ, h = ψ₁·ψ₂ for independent samples, and q = (1/t³ + 1/n³)/u² (about 1/t),
        second cumulant  2 tr Σ² + (Var|ψ|² − 2 tr Σ²) q
        third cumulant   8 tr Σ³ + 12 E[(|ψ₁|² − tr Σ) h²] q + 4 E[h³] (1/t − 1/n)²/u
-   up to terms of order 1/t² (negative corrections are left out). All moments are estimated on the reference alone.
-2. The largest T over all looks. A quadratic form of an Ornstein–Uhlenbeck process is approximated by the
+   up to terms of order 1/t² (negative corrections are left out). All moments are estimated only on the reference.
+2. The largest T over all checks matters. A quadratic form of an Ornstein–Uhlenbeck process is approximated by the
    Cox–Ingersoll–Ross process with the same χ² distribution with r degrees of freedom, dX = (r − X) ds + 2√X dW on the
    clock s = log u. It exceeds c within the length L with probability 1 − F(c)² exp(−L/m), where F is the χ²
    distribution function, f its density, and m = ∫₀ᶜ F(y)²/(2 y f(y)) dy is the mean time until c from the stationary
@@ -20,8 +20,8 @@ likes and for ever, is to watch it over the length log(1 + n/t₀). Two steps ma
    c: by simulation (1, 4 and 16 degrees of freedom, L = 0.3, 1 and 5, tails of 2% to 0.05%) F(c) gives as little as
    0.7 times the true probability, its square 0.97 to 1.13 times, up to the error of the simulation.
 
-How it was tested: experiments/honesty/monitor.md. A tail of one look is 0.8 to 1.1 times what it says at 5%, 0.6 to
-1.4 times at 1% and at most 2.5 times at 0.1% (four distributions, 10, 30 and 100 samples against 750).
+How it was tested: experiments/honesty/monitor.md. The true tail of one check is 0.8 to 1.1 times the nominal 5%, 0.6 to
+1.4 times 1% and at most 2.5 times 0.1% (four distributions, 10, 30 and 100 samples against 750).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from mallow.evidence._sequential_views import (
 )
 from mallow.theory import Array
 
-LEAST = 1e-4  # the smallest p-value reported: further out the tails were not checked
-START = 10  # units of the model at the first look; chosen: the tails hold from 5 on
-_MOMENT_ROWS = 400  # chosen: pairs and triples of so many reference samples give the moments, in milliseconds
+LEAST = 1e-4  # the smallest reported p-value; the tails were not checked further out
+START = 10  # units of the model at the first check; chosen: the tails hold from 5 on
+_MOMENT_ROWS = 400  # chosen: pairs and triples of this many reference samples give the moments, in milliseconds
 _POINTS = 200  # of the integral; chosen: exact to four digits
 _TINY = 1e-300
 
@@ -59,14 +59,14 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class MeanTest:
-    """Whether the mean of features is that of the reference, for one look or for all.
+    """A test of whether the mean of features equals the mean of the reference, for one check or for all.
 
     Attributes
     ----------
     mean : array (k,)
-        Of the reference.
+        The mean of the reference.
     units : float
-        How many independent samples `mean` is worth.
+        The number of independent samples with the same error as `mean`.
     total, square, cube : float
         tr Σ, tr Σ² and tr Σ³.
     of_norms, of_norm_pairs, of_pairs : float
@@ -84,7 +84,7 @@ class MeanTest:
 
     @property
     def silent(self) -> bool:
-        """Whether the features do not vary in the reference, so that nothing can be said."""
+        """Whether the features do not vary in the reference, so that no test is possible."""
         return self.square <= 0
 
     @property
@@ -94,7 +94,7 @@ class MeanTest:
         return 8 * second**3 / third**2
 
     def cumulants(self, units: float) -> tuple[float, float]:
-        """The second and the third cumulant of T when the model has so many units."""
+        """The second and the third cumulant of T when the model has this many units."""
         t, n = 1 / units, 1 / self.units
         u = t + n
         q = (t**3 + n**3) / u**2
@@ -103,20 +103,20 @@ class MeanTest:
         return second, third
 
     def tail(self, mean: Array, square_length: float, units: float) -> float:
-        """The p-value of one look, at the means of the features and of their squared lengths over `units` units."""
+        """The p-value of one check, from the means of the features and of their squared lengths over `units` units."""
         if self.silent:
             return 1.0
         second, third = self.cumulants(units)
         freedom = 8 * second**3 / third**2
         total = _total_variance(mean, square_length, units)
-        # In a small reference a low mean and a low variance go together: allow for the variance that the model shows.
+        # In a small reference a low mean and a low variance go together, so allow for the variance of the model.
         excess = max((total - self.total) * units / ((units + self.units) * self.total), 0.0)
         statistic = float(((mean - self.mean) ** 2).sum()) / ((1 / units + 1 / self.units) * (1 + excess))
         chi = freedom + math.sqrt(2 * freedom / second) * (statistic - self.total)
         return float(special.chdtrc(freedom, max(chi, 0.0)))
 
     def p_value(self, tail: float) -> float:
-        """The p-value of any number of looks, at ten units or more, if the least tail of them is this."""
+        """The p-value of any number of checks, at ten units or more, if this is their smallest tail."""
         if self.silent or tail >= 1:
             return 1.0
         level = float(special.chdtri(self.freedom, max(tail, _TINY)))
@@ -124,10 +124,10 @@ class MeanTest:
 
 
 def crossing_probability(level: float, freedom: float, length: float) -> float:
-    """The probability that a stationary process of χ² values, dX = (r − X) ds + 2√X dW, exceeds `level` within
-    `length`.
+    """The probability that the stationary process dX = (r − X) ds + 2√X dW exceeds `level` within `length`.
 
-    For lengths from 0.3 on; towards 0 it approaches twice the probability at a single moment.
+    Its values have a χ² distribution. This is valid for lengths from 0.3 on; towards 0 it approaches twice the
+    probability at a single moment.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def crossing_probability(level: float, freedom: float, length: float) -> float:
     half = freedom / 2
     log_density = (half - 1) * np.log(y) - y / 2 - half * math.log(2) - special.gammaln(half)
     log_integrand = 2 * np.log(special.chdtr(freedom, y)) - np.log(2 * y) - log_density
-    # It grows like eʸᐟ²: exact where its logarithm is linear between two points, and in logarithms it cannot overflow.
+    # It grows like eʸᐟ², so its logarithm is nearly linear between two points, and logarithms cannot overflow.
     rise = np.diff(log_integrand)
     rises = np.abs(rise) > 1e-6
     safe = np.where(rises, rise, 1.0)
@@ -153,12 +153,12 @@ def crossing_probability(level: float, freedom: float, length: float) -> float:
 
 
 def fit_mean_test(features: Array, mean: Array, square_length: float, units: float) -> MeanTest:
-    """The test against a reference whose features have this mean, over `units` units.
+    """The test against a reference with this mean of the features, over `units` units.
 
     Parameters
     ----------
     features : array (m, k)
-        Of some samples of the reference, all of different units, in random order. The first 400 are used.
+        Features of some samples of the reference, all from different units, in random order. The first 400 are used.
     square_length : float
         The mean of |features|² over the whole reference.
     """
@@ -197,7 +197,7 @@ def _total_variance(mean: Array, square_length: float, units: float) -> float:
 
 @dataclass(eq=False)
 class Looks:
-    """What the samples of a model left behind, and what the looks at them found.
+    """The sums over the samples of a model, and the results of the checks.
 
     Attributes
     ----------
@@ -206,15 +206,15 @@ class Looks:
     squares : list of int
         The sums of the squared lengths of each view.
     rows, left_out : int
-        Samples in the sums, and samples that are not, since their units fitted the views.
+        The number of samples in the sums, and of samples left out because their units fitted the views.
     missing : frozenset of str
-        Spaces that some of the samples in the sums lack: their views say nothing then.
+        Spaces that some of the samples in the sums lack. Their views then have no result.
     size_squares : int
         The sum of the squared sizes of units.
     sizes : dict
-        How many samples each unit with a name has.
+        The number of samples of each named unit.
     tails : list of float
-        The least p-value of a single look, for each view.
+        The smallest p-value of a single check, for each view.
     """
 
     sums: list[Sums]
@@ -228,24 +228,24 @@ class Looks:
 
     @property
     def units(self) -> float:
-        """How many independent samples the sums are worth, if all samples of a unit were the same."""
+        """The equivalent number of independent samples if all samples of a unit were the same."""
         return self.rows**2 / self.size_squares if self.rows else 0.0
 
     def copy(self) -> Looks:
-        """A copy that can be changed without changing these."""
+        """An independent copy."""
         return replace(self, sizes=dict(self.sizes), tails=list(self.tails))
 
 
 @dataclass(frozen=True, eq=False)
 class SequentialTest:
-    """Whether a model's samples come from the distribution of the reference, valid at every look together.
+    """A test of whether a model's samples come from the distribution of the reference, valid over all checks together.
 
-    Tested are the three views of `FeatureViews` in each space, and the bins of a codebook: four views where there is
-    one space. P-values are multiplied by their number.
+    It tests the three views of `FeatureViews` in each space, and the bins of a codebook, so there are four views with
+    one space. P-values are multiplied by the number of views.
 
-    Samples of the same unit count as one: with sizes g of the units, t samples are worth t²/Σg², as if all samples of
-    a unit were equal, which no correlation can exceed. A unit may come back in later batches. Units that the
-    reference has, too, make the test conservative; those that fitted the views are left out.
+    Samples of the same unit count as if they were equal, the largest possible correlation: with sizes g of the units, t
+    samples are worth t²/Σg². A unit may come back in later batches. Units that are also in the reference make the test
+    conservative. Units that fitted the views are left out.
     """
 
     views: FeatureViews | ViewsOfSpaces
@@ -268,9 +268,9 @@ class SequentialTest:
         *,
         missing: Iterable[str] = (),
     ) -> None:
-        """Add samples and their `counts` in the bins, and look; `names` are those of their units, None: each is one.
+        """Add samples and their `counts` in the bins, and check. `names` are the names of units; None: each is one.
 
-        The samples lack the `missing` spaces, whose views say nothing from now on.
+        The samples lack the `missing` spaces, whose views have no result from now on.
         """
         if names is not None:
             keys = [_name_key(name) for name in names]
@@ -291,7 +291,7 @@ class SequentialTest:
         self._look(looks)
 
     def merge(self, looks: Looks, other: Looks) -> None:
-        """Add the samples of other looks, without a look; what the other looks found is not taken over."""
+        """Add the samples of other looks, without a check and without the results of the other checks."""
         _add(looks, other.sums, other.squares, other.rows)
         looks.left_out += other.left_out
         looks.missing |= other.missing
@@ -299,14 +299,14 @@ class SequentialTest:
         _add_sizes(looks, other.sizes)
 
     def p_values(self, looks: Looks) -> dict[str, float]:
-        """Look, and return for each view the p-value of all looks so far, multiplied by the number of views."""
+        """Check, and return for each view the p-value of all checks so far, multiplied by the number of views."""
         self._look(looks)
         corrected = [len(self.tests) * test.p_value(tail) for test, tail in zip(self.tests, looks.tails, strict=True)]
         return {name: float(np.clip(value, LEAST, 1.0)) for name, value in zip(self.names, corrected, strict=True)}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the views and the bins."""
+        """The tests of the views and the bins."""
         return (*self.views.names, "bins")
 
     def _look(self, looks: Looks) -> None:
@@ -336,28 +336,27 @@ def fit_sequential_test(
     *,
     widths: Mapping[str, int] | None = None,
 ) -> SequentialTest:
-    """The test whose views are fixed by `fitting` rows of the reference, and whose means are those of the `counted`
-    rows.
+    """The test with views fixed by the `fitting` rows of the reference, and means over the `counted` rows.
 
     Parameters
     ----------
     codebook : Codebook
-        The bins; fitted on `fitting` or on other data, never on `counted`.
+        The bins, fitted on `fitting` or on other data, never on `counted`.
     fitting, counted : arrays (·, d)
         Rows in random order that share no unit.
     units : int array
         The unit of each counted row.
     fitted : names
-        Of the units of `fitting`.
+        Names of the units of `fitting`.
     widths : mapping or None
-        How many of the columns each space has, by name. The features, called "", come first. None: all are features.
+        The number of columns of each space, by name. The features, called "", come first. None: all are features.
     """
     views = fit_views(fitting) if widths is None or len(widths) == 1 else fit_views_of_spaces(fitting, widths)
     bins, size = len(codebook.centres), len(counted)
     # Rare bins count more, as in Pearson's statistic, but at most twice as much as a bin of average mass.
     weights = (bins * codebook.count(views.features(fitting)) / len(fitting) + 1.0) ** -0.5
     worth = size**2 / float((np.bincount(units) ** 2).sum())
-    some = counted[np.sort(np.unique(units, return_index=True)[1])[:_MOMENT_ROWS]]  # one row of each of some units
+    some = counted[np.sort(np.unique(units, return_index=True)[1])[:_MOMENT_ROWS]]  # one row from each of several units
     labels, counts = codebook.labels(views.features(some)), codebook.count(views.features(counted))
     features = [*views.values(some), weights[labels, None] * (labels[:, None] == np.arange(bins))]
     sums, squares = views.totals(counted)

@@ -1,7 +1,7 @@
-"""What a monitor averages while samples pass by: bounded functions of a row, fixed once on part of the reference.
+"""The averages of a monitor: bounded functions of a row, fixed once on part of the reference.
 
-A monitor forgets samples; only sums stay. To see a gap in any direction, also in one of small variance, rows are put
-into coordinates in which the reference has about the same variance everywhere, in the full width of the features:
+A monitor only keeps sums, not samples. To detect a gap in any direction, even one of small variance, rows are put into
+coordinates in which the reference has about the same variance everywhere, in the full width of the features:
 
 - "mean" and "fine mean": the row in units of (S + l·tr(S)/d)^½, with S the covariance of the fitting rows. With l = 1
   directions of large variance count most, with l = 0.01 directions of small variance count as much. On decoders of
@@ -11,8 +11,8 @@ into coordinates in which the reference has about the same variance everywhere, 
   changes these values and hardly the means.
 
 A row longer than nine tenths of the fitting rows is shortened to their length. So no single sample weighs much, and
-sums approach a normal distribution after few samples, heavy tails or not. Sums are sums of integers: exact in any
-order.
+sums approach a normal distribution after few samples, even with heavy tails. Sums are sums of integers, so they are
+exact in any order.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ from mallow.estimate import Features
 from mallow.theory import Array
 
 VIEWS = ("mean", "fine mean", "spread")
-GRID = 2.0**20  # steps per unit: values are at most 1, so that sums of 2⁴³ rows still fit
+GRID = 2.0**20  # steps per unit; values are at most 1, so sums of 2⁴³ rows still fit
 _RIDGES = (1.0, 0.01)  # times the mean variance of a feature; chosen, see above
-_TILE = 64  # chosen: rows per matrix product; always so many, since another shape may round a row differently
+_TILE = 64  # chosen: rows per matrix product; always this many, since a different shape may round a row differently
 _ROWS = 4096  # chosen: rows at once, a multiple of `_TILE`
-_FITTING_ROWS = 2000  # chosen: the axes of so many rows take less than a second up to a width of 1,024
-_RANK = 1e-10  # of the largest variance; below is rounding error
+_FITTING_ROWS = 2000  # chosen: the axes of this many rows take less than a second up to a width of 1,024
+_RANK = 1e-10  # share of the largest variance; less is rounding error
 _STRETCHES = np.exp([-3.0, 3.0])  # chosen: beyond, a row is as far away as can be
 _SHORTENED = 0.9  # quantile of the lengths; chosen: 0.5 to 1 detected the same gaps as fast
-_LARGEST = (
-    1e100  # in units of the largest fitting value: a row beyond is as far away as can be, and its square is finite
-)
+_LARGEST = 1e100  # in units of the largest fitting value; rows beyond it are clipped, and its square is finite
 
 Sums = NDArray[np.int64]
 
@@ -55,7 +53,7 @@ class FeatureViews:
     centre, axes : array (d,), (k, d)
         Mean and principal axes of the fitting rows.
     scales : tuple of arrays
-        For each mean, what the k coordinates and, where k < d, the d entries of the rest are multiplied by.
+        For each mean, the factors of the k coordinates and, if k < d, of the d entries of the rest.
     spread : array (2, s)
         Mean and standard deviation of the distance along each of the first s axes.
     lengths : array (3,)
@@ -71,7 +69,7 @@ class FeatureViews:
     names: ClassVar[tuple[str, ...]] = VIEWS
 
     def features(self, rows: Features) -> Features:
-        """The columns that fall into bins: all of them."""
+        """The columns that fall into bins, here all of them."""
         return rows
 
     def values(self, rows: Features) -> list[Array]:
@@ -85,10 +83,9 @@ class FeatureViews:
         return np.log(np.clip(lengths / longest, *_STRETCHES))
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
-        """The sums of the views over the rows, in units of 1/GRID, and those of their squared lengths, in units of
-        1/GRID².
+        """The sums of the views over the rows, in units of 1/GRID, and of their squared lengths, in units of 1/GRID².
 
-        The totals of parts add up to those of the whole, exactly.
+        The totals of parts add up exactly to the totals of the whole.
         """
         sums = [np.zeros(len(scale), np.int64) for scale in (*self.scales, self.spread[0])]
         squares = [0] * len(VIEWS)
@@ -120,21 +117,21 @@ class FeatureViews:
         every = np.concatenate([coordinates, rest], axis=-1).reshape(-1, len(self.axes) + rest.shape[-1])[:count]
         mean, deviation = self.spread
         distance = (np.abs(every[:, : len(mean)]) - mean) / deviation
-        # A change of all widths alike counts for as much as all other changes together: its variance is √s·√s of 2s.
+        # An equal change of all widths has as much weight as all other changes together: its variance is √s·√s of 2s.
         distance += (len(mean) ** 0.25 - 1.0) * distance.mean(axis=1, keepdims=True)
         return (*(every * scale for scale in self.scales), distance)
 
 
 @dataclass(frozen=True, eq=False)
 class ViewsOfSpaces:
-    """The views of several spaces, whose columns stand one after the other in a row; those of the features first.
+    """The views of several spaces, whose columns follow one another in a row, with the features first.
 
     Attributes
     ----------
     widths : dict
-        How many columns each space has, by name. The features are called "".
+        The number of columns of each space, by name. The features are called "".
     parts : tuple of FeatureViews
-        Of each space.
+        The views of each space.
     """
 
     widths: Mapping[str, int]
@@ -142,7 +139,7 @@ class ViewsOfSpaces:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all views."""
+        """The lengths of all views."""
         return tuple(f"{space}: {view}" if space else view for space in self.widths for view in VIEWS)
 
     def features(self, rows: Features) -> Features:
@@ -170,13 +167,13 @@ class ViewsOfSpaces:
 
 
 def fit_views_of_spaces(rows: Features, widths: Mapping[str, int]) -> ViewsOfSpaces:
-    """The views of several spaces that a part of the reference fixes."""
+    """The views of several spaces, fixed by a part of the reference."""
     ends = np.cumsum(list(widths.values()))[:-1]
     return ViewsOfSpaces(dict(widths), tuple(map(fit_views, np.split(rows, ends, axis=1))))
 
 
 def fit_views(rows: Features) -> FeatureViews:
-    """The views that a part of the reference (n, d), in random order, fixes."""
+    """The views fixed by a part of the reference (n, d), in random order."""
     rows = rows[:_FITTING_ROWS]
     exponent = int(np.frexp(np.abs(rows).max())[1])
     scaled = np.ldexp(rows.astype(np.float64), -exponent)
@@ -187,7 +184,7 @@ def fit_views(rows: Features) -> FeatureViews:
     average = float(variances.sum()) / width or 1.0  # 1: all rows are equal
     rest = np.zeros(width if len(axes) < width else 0)
     scales = tuple((np.concatenate([variances, rest]) + ridge * average) ** -0.5 for ridge in _RIDGES)
-    # Few axes: along the last of many, the rows that fitted them are much nearer to the centre than any others.
+    # Only a few axes: along the last of many, the rows that fitted them are much nearer to the centre than other rows.
     distance = np.abs((scaled - centre) @ axes[: max(1, len(rows) // 10)].T)
     deviation = distance.std(axis=0)
     spread = np.stack([distance.mean(axis=0), np.where(deviation > 0, deviation, 1.0)])

@@ -1,8 +1,8 @@
-"""The samples in coordinates that know nothing of their sides: what the witness and the test of identity work in.
+"""The samples in coordinates that do not depend on their sides, for the witness and the test of identity.
 
-Products with a metric that was made without the samples of a row's own unit.
+This module also has products with a metric that was computed without the samples of a row's unit.
 
-Bins: partitions of the samples by a few rounds of k-means, whichever side they are of.
+It also has bins: partitions of the samples by a few rounds of k-means, whatever their side.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from mallow.evidence._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
 _LARGE = 2560  # chosen: rows per large product; fewer take more time, more take more memory
-_FEW = 2**32  # chosen: up to so many multiplications float64 costs a few tenths of a second at most
+_FEW = 2**32  # chosen: up to this many multiplications, float64 costs a few tenths of a second at most
 _ORDINARY = 20  # chosen: values between 2^-20 and 2^20 are not rescaled
 _EXTREME = 900  # chosen: powers of two beyond which an inverse is out of range
-_CONSTANT = 16.0  # chosen: roundings of its mean up to which the spread of a column counts as none
-_RANK = 32.0  # roundings of the largest variance up to which an axis counts as none, as in `Reduce`
+_CONSTANT = 16.0  # chosen: a column is constant if its spread is at most this many roundings of its mean
+_RANK = 32.0  # an axis with a variance of at most this many roundings of the largest is dropped, as in `Reduce`
 
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """What follows from the principal axes of all samples; see `Space`."""
+    """The results from the principal axes of all samples; see `Space`."""
 
     points: Values
     variances: Array
@@ -45,25 +45,25 @@ class Space:
     """The samples of all sets on all their common principal axes.
 
     Each column of the features is first divided by its standard deviation. The axes and the bins come from the pooled
-    samples, whichever side they are of. Rows are ordered by the keys of their units and by their own values, so that
-    nothing depends on the order in which samples came.
+    samples, whatever their side. Rows are ordered by the keys of their units and by their own values, so nothing
+    depends on the order of the samples.
 
     Attributes
     ----------
     columns : array (rows, d)
-        The scaled features themselves, centred, in float64 unless they are many: what processors round differently then
-        vanishes when held-out scores are rounded. Variances are compared here: the axes follow the samples, most of all
-        those of large units, so that along them a side with fewer units would seem to vary more.
+        The scaled features themselves, centred, in float64 unless there are many. Rounding differences between
+        processors then vanish when held-out scores are rounded. Variances are compared here, because the axes follow
+        the samples, especially of large units, and along them a side with fewer units would seem to vary more.
     places : tuple of int64 arrays
         For each set, the row of each of its samples.
     unit : int64 array (rows,)
-        The unit of each row, from 0, rising: rows of one unit are neighbours.
+        The unit of each row, from 0, rising, so that rows of one unit are neighbours.
     keys : uint64 array (units,)
-        What identifies each unit.
+        The key of each unit.
     pair : int
-        How many distinct samples the reference and the largest system have together.
+        The number of distinct samples of the reference and the largest system together.
     axes : Future of Axes
-        They are still being found while columns can be used already; `points`, `variances` and `bins` wait for them.
+        They are computed while columns can already be used; `points`, `variances` and `bins` wait for them.
     """
 
     columns: Values
@@ -87,24 +87,24 @@ class Space:
     def bins(self) -> tuple[Indices, ...]:
         """The bin of each sample in partitions by k-means, (partitions, rows).
 
-        Several with few bins, several with many.
+        Several partitions have few bins, and several have many.
         """
         return self.axes.result().bins
 
 
 def regularised_inverse(variances: Array, strength: float) -> Array:
-    """1/(variance + strength · mean variance) along each axis; 0 where there is none."""
+    """1/(variance + strength · mean variance) along each axis; 0 without variance."""
     floor = strength * float(variances.mean())
     return np.where(variances > 0, 1.0 / np.maximum(variances + floor, np.finfo(float).tiny), 0.0)
 
 
 def find_space(sets: Sequence[Features], units: Units) -> Space:
-    """The common coordinates of the reference and one or more systems, whose units are known."""
+    """The common coordinates of the reference and one or more systems with known units."""
     return find_spaces(sets, units, {"": sets[0].shape[1]})[""]
 
 
 def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int]) -> dict[str, Space]:
-    """The same for columns of several spaces by name, so many of each, one after the other. All have the same rows."""
+    """The same for columns of several named spaces with these widths, one after the other, with the same rows."""
     contents = content_keys(sets)
     ends = np.cumsum([0, *widths.values()])
     parts = [[rows[:, low:high] for rows in sets] for low, high in pairwise(ends)]
@@ -112,7 +112,7 @@ def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
-    # Distinct rows of both sides together: a number that no exchange of sides changes, so that tests stay exact.
+    # Distinct rows of both sides together, a number that no exchange of sides changes, so that tests stay exact.
     pair = max(len(np.unique(np.concatenate([contents[0], other]))) for other in contents[1:])
 
     def find(part: Sequence[Features]) -> Space:
@@ -131,12 +131,12 @@ def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int
 
 
 def _project(sets: Sequence[Features]) -> list[Array]:
-    """A number for each row, on one line through all columns: other units of measurement do not change their order."""
+    """The position of each row on a line through all columns, whose order does not depend on units of measurement."""
     low, high = np.min([rows.min(axis=0) for rows in sets], axis=0), np.max([rows.max(axis=0) for rows in sets], axis=0)
     with np.errstate(over="ignore"):
         span = high.astype(np.float64) - low
     exponent = np.frexp(span)[1]
-    shift = np.where(np.abs(exponent) > _EXTREME, -exponent, 0)  # where its inverse would overflow
+    shift = np.where(np.abs(exponent) > _EXTREME, -exponent, 0)  # if its inverse would overflow
     line = np.random.default_rng(0).standard_normal(len(span)) / np.where(span > 0, np.ldexp(span, shift), np.inf)
 
     def project(rows: Features) -> Array:
@@ -163,7 +163,7 @@ def _order_rows(contents: Sequence[Keys], values: Sequence[Array], units: Units)
 def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Values:
     """All samples in the order of the space, each column with mean 0 and standard deviation 1.
 
-    0 where it is constant.
+    Constant columns are 0.
     """
     size, width = sum(len(rows) for rows in sets), sets[0].shape[1]
     dtypes = [np.result_type(np.float32, rows.dtype) for rows in sets]
@@ -208,7 +208,7 @@ def principal_axes(columns: Values) -> tuple[Values, Array]:
             return block.T @ block
 
         table = sum_blocks(product, (width, width), size, _LARGE) / size
-    else:  # fewer rows than columns: products of rows instead
+    else:  # fewer rows than columns, so products of rows are used
 
         def product(low: int) -> Values:
             block = columns[:, low : low + _LARGE]
@@ -234,19 +234,19 @@ def principal_axes(columns: Values) -> tuple[Values, Array]:
 
 
 _NUMBERS = 2**20  # chosen: numbers of the points at once, some megabytes
-_SMALL = 4  # chosen: rows of a unit up to which units are multiplied all at once
+_SMALL = 4  # chosen: units with up to this many rows are multiplied all at once
 
 
 class LeaveUnitOut:
-    """Turns products z·Mw into those of a metric M that was made without the samples of z's own unit.
+    """Turns products z·Mw into products with a metric M that was computed without the samples of z's unit.
 
     M = (C + ridge)⁻¹ holds the covariance C of all samples. With the rows Z of a unit taken out of C, their products
-    become (I − L)⁻¹ Z M w with L = Z M Zᵀ/N (Woodbury), so that no rule is judged on samples that shaped its metric:
-    with it, two samples of a pair that resemble each other would look easier to tell from others than they are.
+    become (I − L)⁻¹ Z M w with L = Z M Zᵀ/N (Woodbury), so that no rule is judged on samples that shaped its metric.
+    Otherwise two similar samples of a pair would look easier to distinguish from others than they are.
 
     `points` are rows on their principal axes with the `variances` along them, units one after the other.
 
-    A unit with more rows than there are axes has a smaller form: (I − L)⁻¹ = I + Z K Zᵀ, K = (M⁻¹ − ZᵀZ/N)⁻¹/N.
+    A unit with more rows than axes has a smaller form: (I − L)⁻¹ = I + Z K Zᵀ, K = (M⁻¹ − ZᵀZ/N)⁻¹/N.
     """
 
     def __init__(self, points: Values, variances: Array, unit: Indices, strengths: Sequence[float]) -> None:
@@ -317,12 +317,12 @@ def _inner_inverses(points: Values, metrics: Array) -> Array:
 
 
 PARTITIONS_OF_MANY = 4  # the same with many samples, which depend less on luck
-_VARIANCE = 0.9  # share of the variance in which bins are made, as published,
-AXES = 32  # on so many axes at most; chosen: more take time and change little
+_VARIANCE = 0.9  # share of the variance kept for the bins, as published,
+AXES = 32  # on at most this many axes; chosen: more take time and change little
 _MOST_BINS = 200  # chosen: more take time
-_FITTING_UNITS = 1000  # that move the centres; chosen: all samples get a bin
-_ROUNDS = 3  # of k-means; chosen: bins need not be the best ones
-PARTITIONS = 8  # of each number of bins; chosen: several poor ones see more than one good one, and depend less on luck
+_FITTING_UNITS = 1000  # units that move the centres; chosen: all samples get a bin
+_ROUNDS = 3  # of k-means; chosen: bins need not be optimal
+PARTITIONS = 8  # of each number of bins; chosen: several poor ones detect more than a good one, with less luck
 
 
 def find_partitions(points: Values, variances: Array, unit: Indices, pair: int) -> tuple[Indices, ...]:
@@ -331,12 +331,12 @@ def find_partitions(points: Values, variances: Array, unit: Indices, pair: int) 
     Parameters
     ----------
     points : array (rows, width)
-        On their principal axes, units one after the other.
+        Points on their principal axes, one unit after the other.
     variances : array (width,)
     unit : int64 array (rows,)
         The unit of each row, rising.
     pair : int
-        How many distinct samples two sides have together. The bins follow it, not the number of systems.
+        The number of distinct samples of two sides together. It determines the bins, not the number of systems.
     """
     leading = np.ascontiguousarray(points[:, : leading_axes(variances, float(variances.sum()))])
     centres = find_centres(leading, unit, pair)
@@ -345,14 +345,14 @@ def find_partitions(points: Values, variances: Array, unit: Indices, pair: int) 
 
 
 def leading_axes(variances: Array, total: float) -> int:
-    """How many axes bins are made on, from the largest variances along axes and the sum of all."""
+    """The number of axes for the bins, from the largest variances along axes and the sum of all."""
     share = np.cumsum(variances) / max(total, np.finfo(float).tiny)
     return min(int(np.searchsorted(share, _VARIANCE)) + 1, AXES)
 
 
 def find_centres(points: Values, unit: Indices, pair: int, *, partitions: int = PARTITIONS) -> list[Values]:
-    """The centres of all partitions, those with few bins first, so many `partitions` with each number of bins."""
-    # A few dozen samples per bin see broad shifts, twenty see narrow ones.
+    """The centres of all partitions, with few bins first, and this many `partitions` with each number of bins."""
+    # A few dozen samples per bin detect broad shifts, and twenty detect narrow ones.
     sizes = min(round(math.sqrt(pair) / 2), _MOST_BINS // 2), min(pair // 20, _MOST_BINS)
     counts = sorted({max(2, count) for count in sizes})
     tasks = [(count, [0, 1, size, times]) for size, count in enumerate(counts) for times in range(partitions)]
@@ -365,7 +365,7 @@ def find_centres(points: Values, unit: Indices, pair: int, *, partitions: int = 
 
 
 def _cluster(points: Values, unit: Indices, count: int, rng: np.random.Generator) -> Values:
-    """Centres of bins. They start at samples of random units, so that copies of a sample change nothing."""
+    """Centres of bins. They start at samples of random units, so copies of a sample change nothing."""
     starts = np.flatnonzero(np.diff(unit, prepend=-1))
     sizes = np.diff(starts, append=len(unit))
     order = rng.permutation(len(starts))
@@ -392,7 +392,7 @@ def label_points(points: Values, centres: Values) -> Indices:
 
 
 def membership(partitions: Indices, bins: int) -> sparse.csr_array:
-    """Ones where a row is in a bin, (rows, partitions × bins), from the bins of rows (partitions, rows)."""
+    """Indicators of the bins of rows, (rows, partitions × bins), from their labels (partitions, rows)."""
     count, rows = partitions.shape
     places = (partitions + bins * np.arange(count)[:, None]).T.ravel()
     return sparse.csr_array(

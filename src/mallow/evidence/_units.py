@@ -1,9 +1,9 @@
-"""Units: which samples belong together. What is independent is a unit, not a sample.
+"""Units: which samples belong together. Units are independent, samples need not be.
 
 Samples that share an id anywhere, in the reference or in any system, are one unit: the text of a person and the texts
 of models for the same prompt, several generations for one prompt, duplicates. Samples without ids and prompts are
-independent, in whatever order they come. Learning never looks at a part of a unit whose other part it is judged on,
-and the error of a mean is that of a mean over units.
+independent, in any order. Rules are never learned from one part of a unit and judged on its other part, and the error
+of a mean is the error of a mean over units.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mallow.theory import Array
 Keys = NDArray[np.uint64]
 Indices = NDArray[np.int64]
 
-_FEW_COLUMNS = 16  # chosen: those that are looked at first
+_FEW_COLUMNS = 16  # chosen: columns that are compared first
 _FEWEST_KINDS = 20  # chosen: with fewer kinds of samples, equal frequencies may be chance
-_NOT_BY_CHANCE = 4.0  # chosen: times as many copies across sides as copies within them would explain
-_PLACES = np.uint64(1 << 32)  # numbers below it are places of rows (`hash_names`)
+_NOT_BY_CHANCE = 4.0  # chosen: ratio of copies across sides to the number that copies within sides explain
+_PLACES = np.uint64(1 << 32)  # smaller numbers are places of rows (`hash_names`)
 _NOUNS = {"text": "texts", "image": "images", "audio": "recordings", "features": "samples"}
 
 
@@ -36,11 +36,11 @@ class Units:
     Attributes
     ----------
     sets : tuple of int64 arrays
-        The number of the unit of each sample, from 0: of the reference first, then of each system.
+        The number of the unit of each sample, from 0, for the reference and then for each system.
     keys : uint64 array (count,)
-        What identifies each unit, whatever the order of the samples: from its id or, without ids, from the features of
-        its reference samples (of its own samples, if it has none of the reference). Runs against the same reference
-        have the same keys.
+        A key of each unit that does not depend on the order of the samples. It comes from the id of the unit or,
+        without ids, from the features of its reference samples (or of all its samples, if it has none of the
+        reference). Runs against the same reference have the same keys.
     """
 
     sets: tuple[Indices, ...]
@@ -52,7 +52,7 @@ class Units:
         return len(self.keys)
 
     def pair(self, system: int) -> Units:
-        """The reference and one system (1 is the first) alone. The units keep their numbers."""
+        """Only the reference and one system (1 is the first). The units keep their numbers."""
         return Units((self.sets[0], self.sets[system]), self.keys)
 
     def totals(self, number: int, values: Array) -> Array:
@@ -63,19 +63,19 @@ class Units:
         return sums.reshape(self.count, *values.shape[1:])
 
     def sizes(self, number: int) -> Indices:
-        """How many samples of one set each unit has."""
+        """The number of samples of one set in each unit."""
         counts: Indices = np.bincount(self.sets[number], minlength=self.count)
         return counts
 
 
 def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (), copies: bool = True) -> Units:
-    """The units of the reference and of systems that have features; `keys` are the `row_keys` of each, where known.
+    """The units of the reference and of systems that have features; `keys` are the `row_keys` of each, if known.
 
-    Samples with the same id are one unit; without ids, those with the same prompt, unless all samples of the set have
-    it (`Samples.unit_names`). Samples of a set that has neither are independent, except for copies: where a system was
-    copied from the reference, a sample and its copy are one unit, and so are all copies where every sample of a set
-    occurs twice or more, equally often. Samples of few kinds are equal by nature. They remain units of their own.
-    Without `copies`, samples are not linked with the reference by what they are.
+    Samples with the same id are one unit. Without ids, samples with the same prompt are one unit, unless all samples of
+    the set have it (`Samples.unit_names`). Samples of a set with neither are independent, except for copies: if a
+    system was copied from the reference, a sample and its copy are one unit. If every sample of a set occurs equally
+    often, twice or more, its copies are also one unit. If there are few kinds of samples, equal samples are normal and
+    remain separate units. Without `copies`, samples are not linked with the reference by their content.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (),
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
-    """The units of sets in shards, from one pass over them: the same as `find_units` finds for arrays."""
+    """The units of sets in shards, from one pass over them, the same as from `find_units` for arrays."""
     rows, keys = [survey.keys["float64"] for survey in surveys], [survey.unit_keys for survey in surveys]
     return _unite(
         [len(keys_of_set) for keys_of_set in rows], [survey.ids for survey in surveys], lambda: rows, keys.__getitem__
@@ -107,7 +107,7 @@ def units_of_surveys(surveys: Sequence[Survey]) -> Units:
 
 
 def describe_units(units: Units, reference: Samples, model: Samples) -> str:
-    """What the units of a reference and a model are, in a few words.
+    """A short description of the units of a reference and a model.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def choose_units(units: Units, most: int) -> NDArray[np.bool_]:
 
 
 def content_keys(sets: Sequence[Features]) -> list[Keys]:
-    """A number for each row of features that depends on its values alone. A few columns usually tell all rows apart."""
+    """A number for each row of features that depends only on its values. A few columns usually distinguish all rows."""
     tables = [rows if rows.ndim == 2 else rows[:, None] for rows in sets]
     few = [row_keys(rows[:, :_FEW_COLUMNS]) for rows in tables]
     if len(np.unique(np.concatenate(few))) == sum(len(values) for values in few):
@@ -165,8 +165,8 @@ def _unite(
 ) -> Units:
     """The units of sets of these sizes, from a number for the name of each row, for sets that have names.
 
-    The reference is the first set. `contents` tells the rows of all sets apart, and `keys` identifies the rows of a set
-    in any run.
+    The reference is the first set. `contents` distinguishes the rows of all sets, and `keys` identifies the rows of a
+    set in any run.
     """
     sets, hashes = _number_rows(sizes, names)
     sets, merged = _merge_copies(names, contents, sets, copies=copies)
@@ -174,7 +174,7 @@ def _unite(
     total, reached = np.zeros(count, np.uint64), np.zeros(count, np.bool_)
     named = np.arange(len(hashes))
     named = named if merged is None else merged[named]
-    told = hashes >= _PLACES  # the place of a row is no name: its unit has the key of its reference sample
+    told = hashes >= _PLACES  # the place of a row is not a name, so its unit has the key of its reference sample
     np.add.at(total, named[told], hashes[told])
     reached[named[told]] = True
     for number, units in enumerate(sets):
@@ -186,7 +186,7 @@ def _unite(
 
 
 def _number_rows(sizes: Sequence[int], names: Sequence[Keys | None]) -> tuple[list[Indices], Keys]:
-    """The unit of each row, and the names of the units that have one, in the order in which they occur."""
+    """The unit of each row, and the names of named units, in the order in which they occur."""
     with_names = [hashes for hashes in names if hashes is not None]
     every = np.concatenate([np.empty(0, np.uint64), *with_names])
     _, first, group = np.unique(every, return_index=True, return_inverse=True)
@@ -205,15 +205,15 @@ def _merge_copies(
     """The units, with one for all copies of a row in sets without names, and the new number of each unit.
 
     Copies count in sets that were repeated as a whole, and between the reference and systems that were copied from it.
-    The numbers are None if none has changed. Systems are not linked with each other, so that the
-    units of one do not depend on those beside it.
+    The numbers are None if none has changed. Systems are not linked with each other, so the units of one do not depend
+    on the others.
     """
     if all(hashes is not None for hashes in names):
         return sets, None
     keys, places, links = contents(), [], []
     for keys_of_set, units, named in zip(keys, sets, names, strict=True):
         _, first, group, times = np.unique(keys_of_set, return_index=True, return_inverse=True, return_counts=True)
-        # Rows of few kinds repeat by nature, but hardly all of them equally often.
+        # Rows of few kinds naturally repeat, but hardly all of them equally often.
         repeated = named is None and len(times) >= _FEWEST_KINDS and 1 < times.min() == times.max()
         places.append(first if repeated else np.arange(len(keys_of_set)))
         if repeated:
@@ -233,11 +233,11 @@ def _merge_copies(
 
 
 def _find_copies(reference: Keys, model: Keys) -> tuple[Indices, Indices]:
-    """The rows that either side has once, those of the reference before those of the model, and where each is first.
+    """The rows that either side has once, the reference before the model, and where each comes first.
 
-    None of them if rows are equal by nature, such as answers of one word. Such rows are about as often equal within a
-    side: of kinds with two rows in all, the share with one on each side is 2f(1 − f), where f is the share of the
-    reference. What chance made equal must not be a unit: the rows that are left would not be exchangeable.
+    None of them count if equal rows are normal, such as answers of one word. Such rows are about as often equal within
+    a side: of kinds with two rows in all, the share with one row on each side is 2f(1 − f), where f is the share of the
+    reference. Rows that are equal by chance must not form a unit, since the remaining rows would not be exchangeable.
     """
     _, first, group = np.unique(np.concatenate([reference, model]), return_index=True, return_inverse=True)
     of_reference, of_model = (

@@ -1,11 +1,11 @@
-"""Statistics that exchange samples within units: each prompt may change in a direction of its own.
+"""Statistics that exchange samples within units, so that each prompt may change in a different direction.
 
-Where both sides have several samples of a prompt, and these are independent given the prompt, the sides of its samples
-can be exchanged one by one. For each prompt, Δ is the mean of the reference minus that of the model. Most statistics
-add up ‖Δ‖² over prompts, so that opposite changes do not cancel: regularised means, and Gaussian kernels of three
-widths. Others look at what changes alike: the mean of Δ, and how far answers to one prompt are from each other.
+If both sides have several samples of a prompt, and these are independent given the prompt, the sides of its samples can
+be exchanged one by one. For each prompt, Δ is the difference of the means (reference minus model). Most statistics add
+up ‖Δ‖² over prompts, so that opposite changes do not cancel: regularised means, and Gaussian kernels of three widths.
+Others measure common changes: the mean of Δ, and the distance between answers to one prompt.
 
-`run_test` is the test of identity with this one beside it.
+`run_test` combines the test of identity with this test.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from mallow.evidence._units import Indices, Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array
 
-_FEWEST_UNITS = 5  # chosen: units with several samples of both sides, below which samples are not exchanged within them
-_FEWEST_KINDS = 20  # chosen: as in `_units.py`: with fewer kinds of samples, equal frequencies may be chance
-_MOST_SAMPLES = 100  # chosen: of a unit and side; more take time
+_FEWEST_UNITS = 5  # chosen: fewest units with several samples of both sides for an exchange within units
+_FEWEST_KINDS = 20  # chosen: as in `_units.py`, where fewer kinds of samples may be equal by chance
+_MOST_SAMPLES = 100  # chosen: per unit and side; more take time
 _MOST_AXES = 64  # chosen: leading axes of the change that all units share
 _STRENGTHS = (0.01, 1.0)  # of the regularisation of means, in units of the mean variance within units
 _WIDTHS = (0.25, 0.5, 1.0)  # chosen: of kernels, times the median distance of two samples of a unit
@@ -48,9 +48,9 @@ _EFFORT = 1 << 33  # chosen: multiplications that permutations may take
 def run_test(
     spaces: Mapping[str, Space], units: Units, system: int, *, permutations: int, seed: int, within: bool
 ) -> IdentityTest:
-    """The test of identity for the reference and one system; `units` are of the two alone.
+    """The test of identity for the reference and one system, with the units of the two.
 
-    With `within`, a second test exchanges samples within units, where enough units have several of both sides.
+    With `within`, a second test exchanges samples within units if enough units have several samples of both sides.
     """
     test = run_identity_test(spaces, units, system, permutations=permutations, seed=seed)
     exchanges = _find_within(spaces, units, system) if within else None
@@ -73,7 +73,7 @@ class PromptTest:
 
 
 def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed: int) -> PromptTest:
-    """The test of two sets of samples with features and prompts, and that of each prompt."""
+    """The test of two sets of samples with features and prompts, and the test of each prompt."""
     prompts = tuple(reference.prompts or ())
     reference, model = reference.without_ids(), model.without_ids()
     *points, widths = pair_spaces(reference, model)
@@ -134,7 +134,7 @@ class Within:
     Attributes
     ----------
     names : list of str
-        Of the statistics.
+        The names of the statistics.
     units : int64 array
         The units that take part.
     """
@@ -170,7 +170,7 @@ class Within:
             self._groups.append(_Group(table, signs, products))
 
     def statistics(self, most: int, rng: np.random.Generator) -> Array:
-        """The statistics as observed and of exchanges, (1 + exchanges, statistics), at most this many exchanges."""
+        """The observed and exchanged statistics, (1 + exchanges, statistics), with at most this many exchanges."""
         effort = sum(group.products.size for group in self._groups) + self._alike.size
         count = max(1, min(most, at_once(_EFFORT, effort)))
         step = at_once(_NUMBERS, sum(group.rows.size for group in self._groups) * (1 + len(self.names) // 4))
@@ -194,7 +194,7 @@ class Within:
         return _without_rounding(np.concatenate([sums, np.stack(squares, axis=1)], axis=1))
 
     def by_unit(self, exchanges: int, rng: np.random.Generator) -> dict[int, Array]:
-        """The statistics of each unit alone, as observed and of exchanges, (1 + exchanges, statistics)."""
+        """The observed and exchanged statistics of each unit by itself, (1 + exchanges, statistics)."""
         by_first_row = {}
         with single_threaded_blas():
             for group in self._groups:
@@ -208,7 +208,7 @@ class Within:
 
 
 def _without_rounding(statistics: Array) -> Array:
-    """Statistics, which are of order 1; what rounding leaves of equal samples is 0."""
+    """Statistics of order 1, in which rounding differences of equal samples are set to 0."""
     return np.where(statistics > 1e-12, statistics, 0.0)
 
 
@@ -222,9 +222,9 @@ def _titled(coordinates: Mapping[str, _Coordinates]) -> list[tuple[str, _Coordin
 
 
 def _several(columns: Values, unit: Indices, is_reference: Flags) -> Flags:
-    """Which rows take part: those of units with two samples of both sides or more, at most 100 of each.
+    """Which rows take part: rows of units with at least two samples of both sides, at most 100 of each.
 
-    Where all samples of a side are copies, equally often, one of each takes part.
+    If all samples of a side are copies, equally often, one of each takes part.
     """
     kept = np.ones(len(unit), np.bool_)
     keys = row_keys(columns)
@@ -279,7 +279,7 @@ class _Coordinates:
 
 
 def _without_means(values: Values, unit: Indices, counts: Array) -> Array:
-    """Rows minus the mean of their unit; what rounding leaves of equal rows is 0."""
+    """Rows minus the mean of their unit, with rounding differences of equal rows set to 0."""
     values = values.astype(np.float64)
     starts = np.cumsum(counts.astype(np.int64)) - counts.astype(np.int64)
     means = np.add.reduceat(values, starts, axis=0) / counts[:, None]

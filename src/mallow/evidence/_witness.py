@@ -1,8 +1,8 @@
-"""The witness: a function that tells model from reference, learned on other samples than those it is judged on.
+"""The witness: a function that distinguishes model and reference, learned and judged on different samples.
 
 h(x) estimates log p(x)/q(x). It is a weighted sum of cheap views of the samples: linear discriminants in the full
-width at several strengths of regularisation, products of leading components, differences of variances, bins, and
-whatever a user adds. Nothing is judged by what it was learned from (`_learner.py`).
+width at several strengths of regularisation, products of leading components, differences of variances, bins, and a
+user's own views. No sample is judged by rules that were learned from it (`_learner.py`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mallow.evidence._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
 
-_STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians each of them is the best somewhere
-_MANY_ROWS = 2**15  # chosen: beyond so many samples, and so many units, rows are read in passes
+_STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians, each of them is sometimes the best
+_MANY_ROWS = 2**15  # chosen: beyond this many samples and units, rows are read in passes
 _MANY_UNITS = 2**13
 
 
@@ -34,28 +34,28 @@ _MANY_UNITS = 2**13
 class Witness:
     """How held-out evidence is learned: the views, and the folds.
 
-    Called on two samples like an estimator, it returns the masses of its likelihood ratio.
+    When called on two samples, like an estimator, it returns the masses of its likelihood ratio.
 
     Parameters
     ----------
     strengths : tuple of float
-        Of the regularisation of the linear discriminants, in units of the mean variance along an axis.
+        Strengths of the regularisation of the linear discriminants, in units of the mean variance along an axis.
     variances : bool
-        Whether to look at variances: of each column, and of all columns together.
+        Whether to use variances: of each column, and of all columns together.
     products : bool
-        Whether to look at products of two leading components, which show how they go together.
+        Whether to use products of two leading components, which show their correlation.
     bins : bool
-        Whether to look at bins: partitions by k-means, with few bins and with many.
+        Whether to use bins: partitions by k-means, with few bins and with many.
     views : tuple of functions
         More views: ``view(reference, model, others) -> scores of the others``, larger for samples that look more like
         the reference. It is called for each pair of folds and each assignment, with rows of features.
     folds : int
-        At least 3. Where a side has fewer units, nothing is learned.
+        At least 3. If a side has fewer units, nothing is learned.
     assignments : int or None
         Assignments of units to folds that are averaged. None: 16, or 8 with more than 8,000 samples.
     independent_samples : bool
-        Whether several samples of a prompt are independent given the prompt, so that the test may exchange them within
-        prompts, too.
+        Whether several samples of a prompt are independent given the prompt, so that the test may also exchange them
+        within prompts.
 
     Examples
     --------
@@ -96,12 +96,12 @@ class Witness:
     def __call__(self, x: Any, y: Any, *, paired: bool = False, rng: int | np.random.Generator | None = 0) -> Masses:
         """The masses of both samples by the likelihood ratio that was learned without each of them.
 
-        With `paired`, it was learned without row i of the other side, too.
+        With `paired`, it was also learned without row i of the other side.
         """
         return self._learn(*checked_pair(x, y), paired=paired)
 
     def prepare(self, x: Features, y: Features) -> tuple[Features, Features]:
-        """Nothing needs to be prepared for repeats."""
+        """Prepare nothing, since repeats need nothing."""
         return x, y
 
     def masses(self, prepared: tuple[Features, Features], rng: int | np.random.Generator | None) -> Masses:
@@ -116,7 +116,7 @@ class Witness:
 
 
 def pooled_masses(at_p: Array, at_q: Array) -> Masses:
-    """The masses that log-ratios give to all samples, as two distributions: every cost stays in its range."""
+    """The masses that log-ratios give to all samples, as two distributions, so that every cost stays in its range."""
     return Masses.from_log_ratio(at_p, at_q, pooled=True)
 
 
@@ -125,8 +125,8 @@ def make_learner(
 ) -> Learner:
     """The reference and its systems, ready for witnesses; many samples are read in passes.
 
-    Rows that are not in memory must be many (`are_many`). `widths` says how many columns each space has, by name; many
-    samples need not tell them apart, since few columns then cost nothing.
+    Rows that are not in memory must be many (`are_many`). `widths` has the number of columns of each space, by name.
+    With many samples the spaces are not distinguished, since few columns then cost nothing.
     """
     arrays = [rows for rows in sets if isinstance(rows, np.ndarray)]
     if are_many(witness, units) or len(arrays) < len(sets):
@@ -135,7 +135,7 @@ def make_learner(
 
 
 def are_many(witness: Witness, units: Units) -> bool:
-    """Whether there are so many samples, and units, that they are learned from by sums over folds."""
+    """Whether there are so many samples and units that rules are learned by sums over folds."""
     if sum(map(len, units.sets)) <= _MANY_ROWS or witness.views:
         return False
     return int(np.count_nonzero(np.bincount(np.concatenate(units.sets)))) >= _MANY_UNITS

@@ -1,4 +1,4 @@
-"""Reasons for a verdict: telltale signs of the model, where the gap is, and whether the model copies."""
+"""Explanations of a verdict: telltale signs of the model, the regions of the gap, and copies of training data."""
 
 from mallow.explain._answers import compare_answers
 from mallow.explain._bins import bin_costs

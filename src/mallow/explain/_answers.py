@@ -1,4 +1,4 @@
-"""How alike the answers to one prompt are, on each side: a model that lacks variety says the same thing again."""
+"""The similarity of answers to one prompt, on each side: a model that lacks variety repeats itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEWEST_UNITS = 5  # as for the test within units: with fewer prompts, a mean ov
 def compare_answers(reference: Samples, model: Samples, evidence: Evidence) -> dict[str, float]:
     """The mean cosine of the features of two answers to one prompt: of the "model" and of the "reference".
 
-    Over the prompts (ids) to which both sides have several answers; empty where there are fewer than five of them.
+    The mean is over the prompts (ids) to which both sides have several answers. Empty with fewer than five of them.
     """
     likeness = _mean_cosines(reference, model, evidence)
     if likeness is None:
@@ -28,7 +28,7 @@ def compare_answers(reference: Samples, model: Samples, evidence: Evidence) -> d
 
 
 def answers_candidate(reference: Samples, model: Samples, evidence: Evidence) -> list[Candidate]:
-    """How alike each sample is to the other answers to its prompt: none or one."""
+    """The candidate for the similarity of each sample to the other answers to its prompt: none or one."""
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
         model_numbers, other = numbers_apart(model, reference)
@@ -41,9 +41,9 @@ def answers_candidate(reference: Samples, model: Samples, evidence: Evidence) ->
 
 
 def _mean_cosines(reference: Samples, model: Samples, evidence: Evidence) -> Array | None:
-    """The mean cosine of each sample with the others of its unit and side, (n + m,).
+    """The mean cosine of each sample with the other samples of its unit and side, (n + m,).
 
-    Samples of units that have fewer than two of either side get the mean of their side.
+    Samples of units with fewer than two samples of either side get the mean of their side.
     """
     count, units = len(evidence.keys), (evidence.reference_units, evidence.model_units)
     several = np.minimum(*(np.bincount(unit_of_side, minlength=count) for unit_of_side in units)) >= 2

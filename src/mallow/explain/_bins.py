@@ -4,11 +4,10 @@ The mid-point summary is a sum of non-negative terms over the bins,
 
     ½ (r f(p/r) + r f(q/r))     with r = (p + q)/2,
 
-so each bin has its share of the gap. A bin with p > q is one that the model *misses* (type II error), a bin with q > p
-one that it *invents* (type I error). The two totals add up to the mid-point. The costs D_f(P‖R) and D_f(Q‖R) are not
-split separately: for every c, f(t) + c(t − 1) has the same divergence but other terms, and with the non-negative
-generator of KL these are larger for a bin that is invented than for one that is missed. In the sum of both costs c
-cancels in every bin.
+so each bin has its share of the gap. The model *misses* a bin with p > q (type II error) and *invents* a bin with q > p
+(type I error). The two totals add up to the mid-point. The costs D_f(P‖R) and D_f(Q‖R) are not split separately: for
+every c, f(t) + c(t − 1) has the same divergence but other terms, and with the non-negative generator of KL these are
+larger for invented bins than for missed ones. In the sum of both costs c cancels in every bin.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from mallow.explain._reason import LEVEL, Side
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.theory import Array, Divergence, Masses, Partition
 
-_MOST_SMALL_BINS = 0.5  # chosen: share of bins that cannot be significant, from which on fewer bins are recommended
+_MOST_SMALL_BINS = 0.5  # chosen: share of bins that cannot be significant above which fewer bins are recommended
 
 
 def bin_costs(masses: Masses, divergence: Divergence) -> Array:
-    """What each bin adds to the mid-point summary: ½ (r f(p/r) + r f(q/r)) with r = (p + q)/2; never negative.
+    """The part of each bin in the mid-point summary: ½ (r f(p/r) + r f(q/r)) with r = (p + q)/2; never negative.
 
     Examples
     --------
@@ -48,21 +47,21 @@ def bin_costs(masses: Masses, divergence: Divergence) -> Array:
 
 
 def unit_p_values(partition: Partition, evidence: Evidence) -> Array:
-    """The probability of proportions at least as unequal if both sides had one distribution, (bins,); two-sided.
+    """The two-sided probability of proportions at least as unequal if both sides had one distribution, (bins,).
 
     The bins are made from the pooled samples without regard to their sides. If all samples were drawn independently
     from one distribution, every way of dividing them into sides of n and m would be as likely as the observed one,
     with the same bins. The number of reference samples in a bin that holds c samples is then hypergeometric: n of
     n + m samples are marked, c are drawn. The smaller tail is doubled, since the same counts decide whether a bin
     counts as missed or invented. No correction is needed for the clustering or for the number of bins in it. If the
-    sides do differ, the bins depend a little on that difference. The p-value of a bin in which they do not differ is
-    then the one for a fixed bin, a good approximation.
+    sides do differ, the bins depend a little on that difference. For a bin in which they do not differ, the p-value for
+    a fixed bin is then a good approximation.
 
-    Where samples belong together, units are exchanged instead of samples. A unit that has equally many samples of both
-    sides may have its sides swapped. A single sample whose unit has no other may be of either side. The number of
-    reference samples in a bin is then a sum of independent numbers whose distributions are known, and the p-value is
-    exact. Where there are other units, such as several samples for a prompt on one side only, the difference of
-    proportions is compared with its cluster-robust error.
+    If samples belong together, units are exchanged instead of samples. A unit with equal numbers of samples of both
+    sides may have its sides swapped. A sample that is the only one in its unit may be on either side. The number of
+    reference samples in a bin is then a sum of independent numbers with known distributions, and the p-value is exact.
+    If there are other units, such as several samples for a prompt on only one side, the difference of proportions is
+    compared with its cluster-robust error.
     """
     units = evidence.units
     of_p, of_q = units.sizes(0), units.sizes(1)
@@ -84,11 +83,11 @@ def _labels(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 def _exchange_p_value(
     p: NDArray[np.int64], q: NDArray[np.int64], single: NDArray[np.bool_], alone: tuple[int, int]
 ) -> float:
-    """For one bin, which holds `p` and `q` samples of each unit; `alone` counts the single samples of each side."""
+    """The p-value for one bin with `p` and `q` samples of each unit; `alone` counts the single samples of each side."""
     drawn = int((p + q)[single].sum())
     fewest, most = max(0, drawn - alone[1]), min(drawn, alone[0])
     places = np.arange(fewest, most + 1)
-    # Of fewest, fewest + 1, … single samples of the reference: hypergeometric.
+    # Hypergeometric probabilities of fewest, fewest + 1, … single samples of the reference.
     chances = np.exp(
         _log_choose(alone[0], places) + _log_choose(alone[1], drawn - places) - _log_choose(sum(alone), drawn)
     )
@@ -120,7 +119,7 @@ class BinTable:
 
     partition: Partition
     costs: Array
-    excess: Array  # p − q: above 0 where the model misses
+    excess: Array  # p − q: above 0 in bins that the model misses
     p_values: Array
     adjusted: Array
 
@@ -155,7 +154,7 @@ def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) ->
 
 
 def small_bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
-    """A caveat if most bins could not be significant even if all their units were of one side."""
+    """A caveat if most bins could not be significant even with all their units on one side."""
     units, bins = evidence.units, partition.bins
     touched = [np.unique(unit * bins + label) for unit, label in zip(units.sets, _labels(partition), strict=True)]
     pooled = np.bincount(np.unique(np.concatenate(touched)) % bins, minlength=bins)  # the number of units in each bin

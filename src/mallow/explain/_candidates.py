@@ -1,21 +1,17 @@
-"""Candidates for a reason: traits of every sample, how sure they are, and how they are put into words.
+"""Candidates for a reason: traits of every sample, their p-values, and their wording.
 
-Of features and images.
+This module has the candidates for features and images.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._optional import optional
 from mallow.embed import shares_prompts
 from mallow.evidence import holm
 from mallow.explain._reason import Kind
@@ -24,29 +20,19 @@ from mallow.results import join_names
 from mallow.samples import Samples
 from mallow.theory import Array
 
-_TAIL = 0.025  # chosen: share of the samples at either end whose trait is cut to that of the next
+_TAIL = 0.025  # chosen: share of the samples at either end whose trait is clipped to the next value
 
 Phrase = Callable[[float, float], tuple[str, dict[str, float]]]
-"""(mean of the trait over the model's samples, over the reference) → the words, and the numbers in them by name.
+"""(mean of the trait over the model's samples, over the reference) → the phrase, and its numbers by name.
 
-Without words, the difference is too small to be worth telling, however significant."""
+It is empty if the difference is too small to be mentioned, however significant."""
 
-_ROWS = 256  # of features that are converted at once; chosen: they stay in the cache
-_TRIED = 32  # columns whose units are looked at; chosen: those with the largest differences
-_RATIO = 1.05  # chosen: distances that differ by less are not worth telling
+_ROWS = 256  # rows of features that are converted at once; chosen: they stay in the cache
+_TRIED = 32  # columns that are tested over units; chosen: those with the largest differences
+_RATIO = 1.05  # chosen: smaller differences of distances are not mentioned
 _SHOWN = 3  # columns in a phrase; chosen
-_CONSTANT = 1e-6  # of its mean: a column that varies less is constant; rounding of single precision
+_CONSTANT = 1e-6  # times its mean: a column that varies less is constant; rounding of single precision
 Rows = NDArray[Any]
-_SIDE = 64  # pixels of the square that an image is shrunk to; chosen
-# What is measured → the adjective for more of it, for less of it, and what the number is.
-_LOOKS = {
-    "size": ("larger", "smaller", "shorter side {} pixels on average, reference {}"),
-    "proportion": ("wider", "narrower", "width over height {} on average, reference {}"),
-    "brightness": ("brighter", "darker", "mean brightness {} of 255, reference {}"),
-    "contrast": ("more contrasting", "flatter", "standard deviation of brightness {} of 255, reference {}"),
-    "colour": ("more colourful", "less colourful", "mean saturation {} of 255, reference {}"),
-    "detail": ("more detailed", "smoother", "mean step between neighbouring pixels {} of 255, reference {}"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +43,16 @@ class Candidate:
     ----------
     kind : Kind
     trait : array (n + m,)
-        One number per sample, those of the reference first; without tails once it is judged.
+        One number per sample, the reference first; without tails once it is tested.
     phrase : Phrase
     means : tuple of float
         The means of the whole trait, of the model and of the reference, for the phrase.
     p_value, adjusted : float
-        That the trait does not differ between the sides; adjusted for everything that was judged together.
+        For "the trait does not differ between the sides"; adjusted for everything that was tested together.
     terms : tuple of str
-        The words that the phrase names.
+        The words in the phrase.
+    effect : float
+        The difference of the means in standard deviations within the sides, if it is known.
     """
 
     kind: Kind
@@ -74,6 +62,7 @@ class Candidate:
     p_value: float = 1.0
     adjusted: float = 1.0
     terms: tuple[str, ...] = ()
+    effect: float = 0.0
 
 
 def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -102,7 +91,7 @@ def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Cand
 def clip_tails(trait: Array) -> Array:
     """The trait with its few largest and smallest values clipped, so that no single sample decides.
 
-    A trait that nearly all samples share, so that nothing would be left of it, stays as it is.
+    A trait that nearly all samples share does not change, since nothing would be left of it.
     """
     low, high = np.quantile(trait, [_TAIL, 1.0 - _TAIL])
     clipped: Array = np.clip(trait, low, high)
@@ -110,7 +99,7 @@ def clip_tails(trait: Array) -> Array:
 
 
 def numbers_apart(model: float, reference: float) -> tuple[str, str]:
-    """Two numbers with as few decimals as show their difference, and two digits of the larger.
+    """Two numbers with just enough decimals to show their difference, and two digits of the larger.
 
     Examples
     --------
@@ -134,10 +123,10 @@ class Standardised:
     ----------
     sides : two arrays (n, d), (m, d)
     means, deviations : array (2, d)
-        Of the reference and of the model.
+        Of the columns, for the reference and for the model.
     centre, scale : array (d,)
-        Half-way between both means, and the standard deviation within the sides; in single precision, so that the order
-        of the rows does not matter. The scale of a constant column is infinite.
+        The middle between both means, and the standard deviation within the sides, in single precision, so that the
+        order of the rows does not matter. The scale of a constant column is infinite.
     """
 
     sides: tuple[Rows, Rows]
@@ -188,7 +177,7 @@ def _blocks(rows: Rows, dtype: type[np.floating[Any]]) -> Iterator[NDArray[Any]]
 
 
 def distance_candidate(features: Standardised) -> Candidate:
-    """How far samples are from the centre of all: a model that lacks variety stays near it."""
+    """The distance of samples from the common centre: a model that lacks variety stays near it."""
 
     def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
         shown, shown_reference = numbers_apart(model, reference)
@@ -203,7 +192,7 @@ def distance_candidate(features: Standardised) -> Candidate:
 
 
 def prompt_candidate(reference: Samples, model: Samples) -> list[Candidate]:
-    """How near texts are to their prompts, where evidence looked at it: none or one."""
+    """The candidate for the similarity of texts to their prompts, if evidence used it: none or one."""
     spaces = [(side.spaces or {}).get("prompts") for side in (reference, model)]
     if spaces[0] is None or spaces[1] is None or not shares_prompts(reference, model):
         return []
@@ -218,10 +207,10 @@ def prompt_candidate(reference: Samples, model: Samples) -> list[Candidate]:
 
 
 def column_candidates(features: Standardised, tests: UnitTests, level: float) -> list[Candidate]:
-    """Two candidates at most: columns with other means, together, and columns with other spreads.
+    """At most two candidates: all columns with different means, and all columns with different spreads.
 
-    Of all columns, those whose means (or variances) are farthest apart are tested over units, and corrected as if all
-    had been, means and spreads. The trait is the sum of the columns below `level`, each times its difference.
+    The columns whose means (or variances) are farthest apart are tested over units, with a correction for the means and
+    spreads of all columns. The trait is the sum of the columns below `level`, each times its difference.
     """
     scale = features.scale.astype(np.float64)
     shifts = (features.means[0] - features.means[1]) / scale
@@ -267,41 +256,3 @@ def _column_phrase(columns: NDArray[np.intp], moments: Array, amounts: tuple[str
         what = "means" if name == "mean" else "spreads"
         text = f"other {what} in columns {join_names(list(map(str, columns)))} (column {columns[0]}: {numbers})"
     return lambda *_: (text, values)
-
-
-def image_candidates(paths: Sequence[Path]) -> list[Candidate]:
-    """Traits of images, such as brightness, that may be reasons; none without Pillow, or if an image cannot be read."""
-    if importlib.util.find_spec("PIL") is None:
-        return []
-    pillow = optional("PIL.Image", extra="images")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # very large images are legal
-            values = np.array([_measure(path, pillow) for path in paths])
-    except Exception:  # a decoder may raise anything; whether an image can be used is for the embedder to say
-        return []
-    return [_image_candidate(name, column) for name, column in zip(_LOOKS, values.T, strict=True)]
-
-
-def _measure(path: Path, pillow: Any) -> list[float]:
-    """The numbers of one image, in the order of `_LOOKS`."""
-    with pillow.open(path) as image:
-        width, height = image.size
-        image.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # JPEG files are decoded no finer than needed
-        small = image.convert("RGB").resize((_SIDE, _SIDE), pillow.Resampling.BOX)
-    bright = np.asarray(small.convert("L"), dtype=np.float64)
-    saturation = np.asarray(small.convert("HSV"), dtype=np.float64)[..., 1]
-    steps = np.abs(np.diff(bright, axis=0)).mean() + np.abs(np.diff(bright, axis=1)).mean()
-    size, proportion = float(min(width, height)), width / height
-    return [size, proportion, float(bright.mean()), float(bright.std()), float(saturation.mean()), float(steps) / 2.0]
-
-
-def _image_candidate(name: str, trait: Array) -> Candidate:
-    more, less, numbers = _LOOKS[name]
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        shown = numbers.format(*numbers_apart(model, reference))
-        text = f"{more if model > reference else less} images ({shown})"
-        return text, {"model": model, "reference": reference}
-
-    return Candidate("trait", trait, phrase)

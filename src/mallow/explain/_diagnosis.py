@@ -1,4 +1,4 @@
-"""Where the gap is: what gives the model away, and the regions of the data that it misses or invents, with samples."""
+"""A diagnosis of the gap: telltale signs, and the regions that the model misses or invents, with samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow._files import make_folder
-from mallow.caveats import evidence_caveats, refuse_without_answer
+from mallow.caveats import evidence_caveats, refuse_without_answer, rename_system
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import Codebook, Features, Prepared, Quantize
@@ -57,14 +57,14 @@ _CELL = 40  # characters of a prompt or text in a table; chosen: two of them fit
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Result):
-    """Where the gap between reference and model is, and what gives the model away.
+    """The regions of the gap between reference and model, and the telltale signs of the model.
 
     Attributes
     ----------
     missed : tuple of Region
-        The bins with the largest shares of what the model misses, the largest first.
+        The missed bins with the largest shares of the gap, the largest first.
     invented : tuple of Region
-        The bins with the largest shares of what the model invents, the largest first.
+        The invented bins with the largest shares of the gap, the largest first.
     gap : dict
         "missed" and "invented": the sum over all bins of that side. Together they are the mid-point summary in these
         bins.
@@ -77,20 +77,20 @@ class Diagnosis(Result):
     caveats : tuple of Caveat
         Reasons for doubt.
     p_value : float
-        Of the hypothesis that there is no gap at all, as that of a score.
+        The p-value for "no gap", as in a score.
     certified : dict
-        What held-out evidence proves about the distributions, as that of a score. Empty if there was no evidence.
+        The bounds from held-out evidence, as in a score. Empty without evidence.
     reasons : tuple of Reason
-        What differs between the sides and goes with the held-out score: `find_reasons`.
+        Differences between the sides that correlate with the held-out score: `find_reasons`.
     giveaways : tuple of Telltale
         The model's samples with the lowest held-out scores, the lowest first: those that look least like the reference.
-        Empty where nothing was learned.
+        Empty if nothing was learned.
     unmatched : tuple of Telltale
         The reference samples with the highest held-out scores, the highest first: those that look least like anything
         that the model produces.
     off_topic : tuple of OffTopic
         The model's texts that are farthest from their own prompts, compared with the reference's texts for the same
-        prompts. The farthest first. Empty where evidence does not look at prompts, or shows no gap.
+        prompts. The farthest first. Empty if evidence does not use prompts, or shows no gap.
     """
 
     KIND: ClassVar[str] = "diagnosis"
@@ -117,7 +117,7 @@ class Diagnosis(Result):
 
     @property
     def verdict(self) -> str:
-        """Whether the gap is real, how large it is at least, and what gives it away; empty without evidence."""
+        """Whether the gap is real, a bound on its size, and the telltale signs; empty without evidence."""
         return self._verdict(self.reasons)
 
     def _verdict(self, reasons: Sequence[Reason]) -> str:
@@ -155,7 +155,7 @@ class Diagnosis(Result):
         return "\n\n".join(filter(None, blocks))
 
     def off_topic_table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The texts that are off topic beside their prompts, as a table; "" where there are none."""
+        """The off-topic texts with their prompts, as a table; "" if there are none."""
         if not self.off_topic:
             return ""
         rows = [
@@ -170,7 +170,7 @@ class Diagnosis(Result):
         return render(form, TableData(["prompt", "text", "cosine", "reference"], rows, left=(0, 1)), width=width)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the share of the whole gap that each region has, labelled by its typical terms; returns the axes.
+        """Draw the share of each region in the whole gap, labelled by its typical terms; returns the axes.
 
         Regions that are not significant are pale.
         """
@@ -261,11 +261,11 @@ def diagnose(
     examples: int = 3,
     rng: int | np.random.Generator | None = 0,
 ) -> Diagnosis:
-    """Where the gap is: what gives the model away, and the bins that it misses or invents, with samples from them.
+    """Diagnose the gap: telltale signs, and the bins that the model misses or invents, with samples from them.
 
-    Held-out evidence, the same as that of a score, says whether there is a gap, which samples show it most clearly, and
-    which words, lengths or traits go with it. Bins show where in the data the gap is; their p-values allow for samples
-    that share an id or a prompt.
+    Held-out evidence, the same as for a score, decides whether there is a gap, which samples show it most clearly, and
+    which words, lengths or traits correlate with it. Bins show where in the data the gap is. Their p-values allow for
+    samples that share an id or a prompt.
 
     Parameters
     ----------
@@ -274,15 +274,14 @@ def diagnose(
     model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The model's samples, of the same kind.
     embedder :
-        What turns samples into points: a name or an object. None takes the default for their kind, as in
-        `mallow.score`.
+        The embedder, by name or as an object. None takes the default for the kind of samples, as in `mallow.score`.
     paired :
         Whether row i of each set belongs to row i of the others, as in `mallow.score`.
     measure : Measure
-        Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score: a
-        region should be a topic of a few dozen samples, not a piece of one. Any other number, or a codebook, is kept.
-        The gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and seed. To look for a
-        small defect in many samples, use more bins.
+        Its estimator must be `Quantize`. With ``bins="auto"`` there are √(n + m) bins here, fewer than for a score,
+        because a region should be a topic of a few dozen samples, not a part of a topic. Any other number, or a
+        codebook, is kept. The gap is then the mid-point that ``score(…, repeats=1)`` returns for the same measure and
+        seed. To look for a small defect in many samples, use more bins.
     regions : int
         The largest number of regions of each kind to return.
     examples : int
@@ -292,8 +291,8 @@ def diagnose(
 
     Notes
     -----
-    A surplus in one region makes all others smaller: if a tenth of the model's samples are about a topic of
-    its own, every other topic has a tenth less than in the reference, and the model misses a little of each.
+    A surplus in one region makes all others smaller. If a tenth of the model's samples are about a topic that the
+    reference lacks, every other topic has a tenth less than in the reference, and the model misses a little of each.
 
     Examples
     --------
@@ -328,9 +327,9 @@ def diagnose_embedded(
     seed: int,
     evidence: Evidence | None = None,
 ) -> Diagnosis:
-    """The diagnosis of samples that have features; caveats are in the result, and nothing is warned about.
+    """The diagnosis of samples that have features, with caveats in the result and no warnings.
 
-    `evidence` is that of a score of the same samples; without it, it is gathered here.
+    `evidence` comes from a score of the same samples; by default it is gathered here.
     """
     sides = reference, model
     x, y = pair_points(*sides)
@@ -399,12 +398,12 @@ def _check_estimator(measure: Measure) -> Quantize:
 def _readable_bins(n: int, m: int) -> int:
     """The default number of bins of a diagnosis, √(n + m).
 
-    The average bin then holds as many samples as there are bins.
+    The average number of samples per bin then equals the number of bins.
 
-    Fewer bins mix a topic with its neighbours, more split it until no part is significant. Measured with minilm for 40
-    seeds, 300 texts per side, a tenth of one side documentation and the rest web texts: with 24 bins the first region
-    was the documentation, and significant, in 33 runs (invented by the model) and 38 runs (missed by it); with 45 bins
-    in 16 and 29, with 60 in 6 and 16.
+    Fewer bins mix a topic with its neighbours, and more bins split it until no part is significant. Measured with
+    minilm for 40 seeds, 300 texts per side, a tenth of one side documentation and the rest web texts: with 24 bins the
+    first region was the documentation, and significant, in 33 runs (invented by the model) and 38 runs (missed by it);
+    with 45 bins in 16 and 29, with 60 in 6 and 16.
     """
     return max(2, round(math.sqrt(n + m)))
 
@@ -417,8 +416,4 @@ def _points_near_centres(quantize: Quantize, prepared: Prepared, x: Features, y:
 
 
 def _embedder_caveats(sides: Sides) -> list[Caveat]:
-    return [
-        replace(caveat, system=caveat.system or name)
-        for name, samples in zip(("reference", "model"), sides, strict=True)
-        for caveat in samples.caveats
-    ]
+    return [*rename_system(sides[0].caveats, "reference"), *rename_system(sides[1].caveats, "model")]

@@ -1,4 +1,4 @@
-"""Copying told from generalising: is the model nearer to its training data than fresh data are?"""
+"""A test of copying: is the model nearer to its training data than fresh data are?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # chosen: near copies in print
 # Chosen on passages of books (experiments/memorisation), confirmed on news.
-_NEXT = 4  # the scale of a ratio is the distance from the fourth neighbour after the nearest
+_NEXT = 4  # the scale of a ratio is the distance to the fourth neighbour after the nearest
 _CLOSEST_OF_MODEL = (
     0.01,
     0.02,
@@ -43,13 +43,13 @@ _CLOSEST_OF_MODEL = (
     0.2,
     0.5,
     1.0,
-)  # parts of the model's samples that are looked at, closest first
+)  # shares of the model's samples that are tested, closest first
 _CLOSEST_OF_BOTH = (0.005, 0.01, 0.02, 0.05)  # of model and reference together
 _BANDWIDTH = 0.2  # of the density, in units of the median distance from the nearest sample of the model
 _LISTED = 0.01  # share of the reference up to which samples count as near copies
 _FEWEST = 100  # with fewer samples of the model or the reference, the shares above are single samples
-_COMPARED = 1000  # training samples that are compared with the reference, to see whether both were drawn alike
-_DIFFERENT = 0.01  # p-value of that comparison below which they were not
+_COMPARED = 1000  # training samples that are compared with the reference, to check for one distribution
+_DIFFERENT = 0.01  # p-value of this comparison below which they differ
 _DIGITS = 6
 
 
@@ -60,14 +60,14 @@ class NearCopy:
     Attributes
     ----------
     sample, source : Example
-        The sample of the model, and the training sample that it is nearest to.
+        The sample of the model, and its nearest training sample.
     distance : float
-        Between their features.
+        The distance between their features.
     ratio : float
-        The distance as a share of that from the fifth nearest training sample: 0 for an exact copy.
+        The distance divided by the distance to the fifth nearest training sample; 0 for an exact copy.
     rarity : float
-        The share of fresh samples that are as near, itself included: (1 + how many) / (1 + n). A p-value of this sample
-        alone.
+        The share of fresh samples that are as near, including itself: (1 + their number) / (1 + n). It is a p-value for
+        this single sample.
     """
 
     sample: Example
@@ -84,33 +84,33 @@ class Memorisation(Result):
     Attributes
     ----------
     p_value : float
-        Of the hypothesis that the model does not copy, by a test that exchanges training data with the reference: the
-        model's samples lie no nearer to the one than to the other. Valid whatever the model is, if both were drawn
-        alike.
+        The p-value for "the model does not copy", meaning that its samples are no nearer to the training data than to
+        the reference, by a test that exchanges training data with the reference. It is valid for any model if both were
+        drawn from one distribution.
     nearer_than_fresh : float
-        The p-value of a second test, which exchanges samples of the model with the reference: very near to training
-        data, there are not more of the model than of the reference. It keeps its power where there are many more
-        training data than fresh ones, but a model of few kinds of samples that copies nothing may fail it: by itself it
-        proves no copying.
+        The p-value of a second test, which exchanges samples of the model with the reference, for "very near to
+        training data, there are not more model samples than reference samples". It keeps its power with many more
+        training data than fresh data. But a model with few kinds of samples that copies nothing may fail it, so by
+        itself it does not prove copying.
     exact : bool
         Whether all units could be exchanged in both tests.
     share : Estimate
-        The share of near copies among the model's samples, less what fresh samples show by chance, with a 95%
-        interval. Copies that were edited so much that 1% of the fresh samples are as near are not among them.
+        The share of near copies among the model's samples minus the share among fresh samples, with a 95% interval.
+        Copies that were edited so much that 1% of the fresh samples are as near do not count.
     drawn : Estimate
-        The share of the model's samples that lie at training data beyond chance, however far they were edited: what the
-        first entry of `nearest` has beyond the second, as a share of what it could have, with a 95% interval. Less
-        precise than `share`.
+        The share of the model's samples that are near training data beyond chance, however much they were edited: the
+        excess of the first entry of `nearest` over the second, relative to the largest possible excess, with a 95%
+        interval. Less precise than `share`.
     near : tuple of float
         The shares of the reference and of the model that are as near to training data as `threshold`.
     threshold : float
-        The ratio up to which a sample is listed: at most 1% of the reference are as near.
+        The largest ratio of a listed sample. At most 1% of the reference are as near.
     nearest : tuple of float
         The share of the model's samples whose nearest neighbour, among training data and reference, is a training
-        sample; and what it would be by chance.
+        sample, and the share expected by chance.
     likelihood_gap : float
-        The mean logarithm of the density that the model's samples make, at training data minus at the reference: about
-        0 for a model that generalises.
+        The mean log density of the model's samples at training data, minus the same at the reference; about 0 for a
+        model that generalises.
     copies : tuple of NearCopy
         The listed samples, nearest first.
     reference_ratios : array (n,)
@@ -118,7 +118,7 @@ class Memorisation(Result):
     model_ratios : array (m,)
         The ratio of each model sample; see `NearCopy`.
     n : tuple of int
-        Samples of the reference, the model and the training data.
+        The numbers of samples of the reference, the model and the training data.
     caveats : tuple of Caveat
         Reasons for doubt.
     """
@@ -248,26 +248,26 @@ def memorisation(
     permutations: int = 1999,
     rng: int | np.random.Generator | None = 0,
 ) -> Memorisation:
-    """Does the model copy its training data? Whether, how many of its samples, and which.
+    """Test whether the model copies its training data, how many of its samples are copies, and which.
 
-    The reference shows how near fresh data come to training data without copying. Two tests exchange units, so that
-    they need no model of the data. The first, which decides, exchanges training data with the reference: each of the
-    model's samples has its nearest neighbour in the one or in the other, and the closest of them count several times.
-    It is valid whatever the model is. The second exchanges the model's samples with the reference: which are very near
-    to training data? (Meehan, Chaudhuri and Dasgupta 2020 compare the same distances by a rank test.) Both see copies
-    and light edits, as far as the embedder does; neither sees a model that has learned a region by heart without coming
-    near to single samples.
+    The reference shows how near fresh data come to training data without copying. Two tests exchange units, so they
+    need no model of the data. The first test decides. It exchanges training data with the reference: each model sample
+    has its nearest neighbour in one or the other, and the closest samples count several times. It is valid for any
+    model. The second exchanges the model's samples with the reference and compares how many are very near to training
+    data. (Meehan, Chaudhuri and Dasgupta 2020 compare the same distances by a rank test.) Both detect copies and light
+    edits, as far as the embedder does. Neither detects a model that has memorised a region without coming near to
+    single samples.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
-        Fresh data: drawn like the training data, and not part of them. With more of them, fewer copies are enough to be
-        found.
+        Fresh data from the distribution of the training data, but not part of them. With more fresh data, fewer copies
+        can be detected.
     model : list of texts, path to a file or folder, table, `Samples`, or array (n, d)
         The model's samples.
     train : the same
-        The training data, or a part of them. Reference and training data should be drawn alike, such as a random split,
-        and no sample should be in both.
+        The training data, or a part of them. Reference and training data should come from one distribution, for example
+        by a random split, and no sample should be in both.
     embedder :
         As in `score`.
     permutations : int
@@ -293,11 +293,11 @@ def memorisation(
     same_width(x, y)
     same_width(x, z, names=("reference", "train"))
     reference, model, train = sides.values()
-    # Copies are what is looked for: they make no units.
+    # Copies are the target of the test, so they do not form units.
     units, pool_units = (find_units(*pair, copies=False) for pair in ((reference, model), (train, reference)))
     generators = np.random.default_rng([seed, 19]).spawn(3)
 
-    # Every sample of both sides against training data alone: what is exchanged are the samples.
+    # Every sample of both sides is compared with training data only, and the samples are exchanged.
     at_x, at_y = (find_neighbours(points, z, _NEXT) for points in (x, y))
     flags = closest_shares(np.concatenate([at_y.ratio, at_x.ratio]), _CLOSEST_OF_BOTH)
     swapped = Units(units.sets[::-1], units.keys)
@@ -305,10 +305,10 @@ def memorisation(
         flags[: len(y)], flags[len(y) :], swapped, permutations=permutations, rng=generators[0]
     )
 
-    # The model's samples against training data and reference together: what is exchanged is which of them is which.
+    # The model's samples are compared with training data and reference together, and their labels are exchanged.
     pool = np.concatenate([z, x])
     unit_of: tuple[Indices, Indices] = (units.sets[1], np.concatenate([np.full(len(z), -1), units.sets[0]]))
-    order = generators[2].permutation(len(pool))  # of several that are equally near, any may be the nearest
+    order = generators[2].permutation(len(pool))  # if several are equally near, any may be the nearest
     in_pool = find_neighbours(y, pool[order], _NEXT, units=(unit_of[0], unit_of[1][order]))
     in_pool = replace(in_pool, nearest=order[in_pool.nearest])
     counts = neighbour_counts(in_pool, closest_shares(in_pool.ratio, _CLOSEST_OF_MODEL), len(pool))
@@ -347,7 +347,7 @@ def _points(name: str, samples: Samples) -> Array:
 
 
 def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Array:
-    """The log density of the model's samples at each of the pool. The kernel's width ignores who wrote which."""
+    """The log density of the model's samples at each of the pool. The kernel's width does not depend on the labels."""
     units = (unit_of[1], unit_of[0])
     nearest = find_neighbours(pool, y, 0, units=units).distance
     width = _BANDWIDTH * float(np.median(nearest[np.isfinite(nearest)]))
@@ -355,7 +355,7 @@ def _likelihoods(pool: Array, y: Array, unit_of: tuple[Indices, Indices]) -> Arr
 
 
 def _threshold(at_x: Array, at_y: Array) -> tuple[float, tuple[float, float]]:
-    """A ratio that at most 1% of the reference reach (one sample, where there are fewer than 100), and both shares."""
+    """A ratio that at most 1% of the reference reach (one sample if there are fewer than 100), and both shares."""
     ordered = np.sort(at_x)
     threshold = float(ordered[max(0, int(_LISTED * len(at_x)) - 1)])
     if float((at_x <= threshold).mean()) > max(_LISTED, 1.0 / len(at_x)):  # ties, such as the same text many times
@@ -373,9 +373,9 @@ def _excess(near: tuple[float, float], units: tuple[int, int]) -> Estimate:
 
 
 def _drawn(nearest: Indices, train: int, size: int) -> Estimate:
-    """The share of samples that have their nearest in the training data beyond chance, with a 95% interval.
+    """The share of samples beyond chance with the nearest neighbour in the training data, with a 95% interval.
 
-    The error is that of exchanging training data and reference, in which samples with the same neighbour go together.
+    The error comes from exchanging training data and reference, where samples with the same neighbour stay together.
     """
     counts = np.bincount(nearest, minlength=size)
     chance, share = train / size, float((nearest < train).mean())

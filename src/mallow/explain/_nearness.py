@@ -1,4 +1,4 @@
-"""How near samples are to training data, and whether that is nearer than fresh data would be."""
+"""The distances of samples to training data, relative to the distances of fresh data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mallow.theory import Array
 
 _BLOCK = 1 << 20  # chosen: distances that are held at once
 _LEAST = 700.0  # no density is below the exponential of minus this
-_SPARE = 4  # chosen: candidates beyond those asked for, since products are rounded
+_SPARE = 4  # chosen: additional candidates, since products are rounded
 
 Indices = NDArray[np.int64]
 
@@ -24,12 +24,12 @@ class Neighbours:
     Attributes
     ----------
     nearest : int64 array (n,)
-        The row of the nearest one.
+        The row of the nearest training sample.
     distance : array (n,)
-        From it.
+        The distance to it.
     ratio : array (n,)
-        The distance as a share of that from the next ones: small for a copy, whatever the scale of the features and
-        however dense the data are there; about 1 for a sample that merely lies among the data.
+        The distance divided by the distance to the next training samples. It is small for a copy, whatever the scale of
+        the features and the local density of the data, and about 1 for a sample that merely lies among the data.
     """
 
     nearest: Indices
@@ -40,9 +40,9 @@ class Neighbours:
 def find_neighbours(
     points: Array, pool: Array, count: int, *, units: tuple[Indices, Indices] | None = None
 ) -> Neighbours:
-    """The nearest of the pool for each point (n, d); `count` others give the scale of its ratio.
+    """The nearest of the pool for each point (n, d); `count` further neighbours give the scale of its ratio.
 
-    `units` are those of the points and of the pool: a point is not compared with its own unit.
+    `units` are the units of the points and of the pool. A point is not compared with its own unit.
     """
     count = min(count + 1, len(pool))
     wanted = min(count + _SPARE, len(pool))
@@ -69,7 +69,7 @@ def find_neighbours(
 
 
 def closest_shares(ratio: Array, shares: tuple[float, ...]) -> Array:
-    """Whether each sample is one of the closest 1%, 2%, …: 1 or 0, (n, shares)."""
+    """Whether each sample is among the closest 1%, 2%, …: 1 or 0, (n, shares)."""
     ordered = np.sort(ratio)
     cuts = [ordered[min(len(ratio), max(1, round(share * len(ratio)))) - 1] for share in shares]
     flags: Array = (ratio[:, None] <= np.array(cuts)).astype(np.float64)
@@ -77,7 +77,7 @@ def closest_shares(ratio: Array, shares: tuple[float, ...]) -> Array:
 
 
 def neighbour_counts(neighbours: Neighbours, flags: Array, size: int) -> Array:
-    """How many flagged samples have each of the pool as their nearest, (size, flags)."""
+    """The number of flagged samples for which each of the pool is the nearest, (size, flags)."""
     counts = np.zeros((size, flags.shape[1]))
     np.add.at(counts, neighbours.nearest, flags)
     return counts
@@ -86,9 +86,9 @@ def neighbour_counts(neighbours: Neighbours, flags: Array, size: int) -> Array:
 def kernel_likelihoods(
     points: Array, samples: Array, bandwidth: float, *, units: tuple[Indices, Indices] | None = None
 ) -> Array:
-    """log mean over samples of exp(−distance²/2h²) at each point, (n,): its kernel density.
+    """The kernel density at each point: log mean over samples of exp(−distance²/2h²), (n,).
 
-    `units` are those of the points and of the samples: the samples of a point's own unit are left out.
+    `units` are the units of the points and of the samples. The samples of a point's own unit are left out.
     """
     squares = np.einsum("ij,ij->i", samples, samples)
 

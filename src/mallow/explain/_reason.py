@@ -1,6 +1,6 @@
-"""What an explanation consists of.
+"""The parts of an explanation.
 
-Reasons, the verdict as a sentence, and regions of the gap with samples from them.
+They are reasons, the verdict as a sentence, and regions of the gap with samples from them.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ _LEAST_SHEET_WIDTH = 64  # pixels: the longest caption fits
 
 @dataclass(frozen=True)
 class Reason:
-    """Something that differs between the sides and goes with the held-out score.
+    """A difference between the sides that correlates with the held-out score.
 
     Attributes
     ----------
     kind : "words", "length", "trait" or "region"
-        "region" is about where the samples lie among all features.
+        "region" is about the position of the samples among all features.
     text : str
         A phrase about the model's samples, for "Telltale signs: …": no capital, no full stop.
     p_value : float
-        That it does not differ, or does not go with the held-out score; valid for shared prompts and for several
-        samples per prompt.
+        For "it does not differ, or does not correlate with the held-out score". Valid for shared prompts and for
+        several samples per prompt.
     adjusted : float
-        The p-value after correction for everything that was tried.
+        The p-value after correction for everything that was tested.
     values : dict
         The numbers of the phrase, by name; "explained" is the share of the evidence that it accounts for.
     terms : tuple of str
-        The words and pairs of words that the phrase names; empty unless it is about words.
+        The words and pairs of words in the phrase; empty unless it is about words.
     """
 
     kind: Kind
@@ -61,9 +61,9 @@ class Reason:
 
 
 def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Sequence[Reason] = ()) -> str:
-    """Whether there is a gap, how large it is at least, and, where it is real, the first of its reasons.
+    """Whether there is a gap, a bound on its size, and, if it is real, the first of its reasons.
 
-    `p_value` is that of the test of identity, `most` what MAUVE is at most with 95% confidence.
+    `p_value` comes from the test of identity, and `most` is the 95% upper bound of MAUVE.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Example:
     Attributes
     ----------
     place : int
-        Its place among the samples of its side, from 0.
+        Its index among the samples of its side, from 0.
     id : str or None
         Its id, if the samples have ids.
     text, path : str or None
@@ -123,10 +123,10 @@ class Telltale(Example):
     Attributes
     ----------
     score : float
-        Its held-out score, an estimate of log p/q by a rule that never saw it: below 0, it looks like the model's
-        samples, above 0 like those of the reference.
+        Its held-out score, an estimate of log p/q by a rule that was learned without it. Below 0 it looks like the
+        model's samples, and above 0 like the reference.
     rank : int
-        1 for the clearest one.
+        1 for the clearest sample.
     """
 
     score: float = 0.0
@@ -141,7 +141,7 @@ class OffTopic(Example):
     ----------
     prompt : str
     cosine : float
-        Of the features of the text with the features of its prompt.
+        The cosine between the features of the text and of its prompt.
     reference : float
         The mean cosine of the reference's texts for this prompt.
     """
@@ -162,26 +162,26 @@ class Region:
     bin : int
         Its number in the partition.
     share : float
-        Its share of what the model misses or invents. The shares of all bins of a side sum to 1.
+        Its share of the total that the model misses or invents. The shares of all bins of a side sum to 1.
     reference, model : int
         The number of samples of each side in the bin.
     expected : tuple of float
         The expected numbers if both sides had the same distribution.
     p_value : float
-        Two-sided, for equal proportions in this bin; allows for samples that share an id.
+        Two-sided p-value for equal proportions in this bin; allows for samples that share an id.
     adjusted : float
         The p-value after Holm's correction over all bins, including those that are not shown.
     reference_examples, model_examples : tuple of Example
-        The samples of each side nearest to the centre of the bin, the nearest first, equal texts only once.
+        The samples of each side nearest to the centre of the bin, the nearest first. Equal texts appear only once.
     terms : tuple of str
-        Words and pairs of words that are typical of the samples of the side in excess: `terms_of_groups`. Empty unless
-        the samples are texts.
-    lengths : dict
-        Median number of words: "region", of the samples of the side in excess here; "elsewhere", of all other samples.
+        Words and pairs of words that are typical of the samples of the side with more samples (`terms_of_groups`).
         Empty unless the samples are texts.
+    lengths : dict
+        Median number of words: "region" for samples here of the side with more samples, "elsewhere" for all other
+        samples. Empty unless the samples are texts.
     score : float
-        The mean held-out score of the samples of the side in excess: below 0 they look like the model's, above 0 like
-        those of the reference.
+        The mean held-out score of the samples of the side with more samples. Below 0 they look like the model's
+        samples, and above 0 like the reference.
     """
 
     side: Side
@@ -227,9 +227,9 @@ def image_grid(region: Region, path: str | os.PathLike[str], *, size: int = 128)
     Parameters
     ----------
     region : Region
-        Of a diagnosis of images.
+        A region of a diagnosis of images.
     path : path
-        Ends in .png.
+        A path that ends in .png.
     size : int
         The side, in pixels, of the square that each image is fitted into; proportions are kept.
     """

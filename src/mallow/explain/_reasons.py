@@ -1,4 +1,4 @@
-"""What gives the model away: traits that differ between the sides and go with the held-out score."""
+"""Telltale signs of the model: traits that differ between the sides and correlate with the held-out score."""
 
 from __future__ import annotations
 
@@ -16,58 +16,62 @@ from mallow.explain._candidates import (
     Candidate,
     column_candidates,
     distance_candidate,
-    image_candidates,
     judge_traits,
     prompt_candidate,
     standardise,
 )
+from mallow.explain._looks import image_candidates
 from mallow.explain._reason import LEVEL, Reason
 from mallow.explain._unit_tests import UnitTests, one_sided
 from mallow.explain._words import split_texts, style_candidates, word_candidates
 from mallow.samples import Samples
 
 _MOST = 5  # reasons; chosen
-_LEAST_SHARE = 0.01  # of the evidence that a reason must account for; chosen
-_FAMILIES = 2  # of candidates that are corrected separately (Holm); then p-values are multiplied by this
-_TESTS = 2  # of each candidate: that it differs, that it goes with the score
-_IMAGES = 250  # of each side that are opened; chosen: about a second
+_LEAST_SHARE = 0.01  # share of the evidence that a reason must explain; chosen
+_FAMILIES = 2  # families of candidates with separate (Holm) corrections; p-values are then multiplied by this
+_TESTS = 2  # tests of each candidate: that it differs, and that it correlates with the score
+_LARGE = 0.8  # standard deviations; the usual word for this difference is "large"
+_IMAGES = 250  # images of each side that are opened; chosen: about a second
 
 
 def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tuple[Reason, ...]:
-    """What gives the model away: what differs between the sides and goes with the held-out score.
+    """The telltale signs: differences between the sides that correlate with the held-out score.
 
-    The largest part first.
+    The most important comes first.
 
-    For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, and the
-    traits that `find_confounds` looks at, and how near texts are to their prompts. For images: size, brightness,
-    contrast, colour and detail of 250 of each side. For features: columns with other means or spreads. For all: the
-    distance from the centre of the features and, where both sides have several samples of a prompt, how alike these
-    are.
+    For texts: words and pairs of words, lengths, repetition and vocabulary, punctuation, capitals, numbers, the traits
+    of `find_confounds`, and the similarity of texts to their prompts. For images: size, brightness, contrast, colour,
+    detail, blur, noise, traces of JPEG, crop and repeated textures of 250 of each side. For features: columns with
+    different means or spreads. For all: the distance from the centre of the features and, if both sides have several
+    samples of a prompt, their similarity.
 
-    A trait is a reason if it passes two tests over units, so that shared prompts and several samples per prompt are
-    allowed for: its mean differs between model and reference; and among samples of the same side, those that have more
-    of what the model has more of have lower held-out scores. So a difference that the score does not see is no reason,
-    and neither is a topic that the score sees but that both sides share. P-values of the first test are corrected
-    (Holm) for everything that was tried, those of the second for all that passed the first, and both for there being
-    two tests.
+    A trait is a reason if it passes two tests over units, which allow for shared prompts and several samples per
+    prompt. First, its mean differs between model and reference. Second, among samples of the same side, samples in
+    which the trait is more like the model have lower held-out scores. So a difference that the score does not detect is
+    not a reason, and neither is a topic that affects the score but that both sides share. P-values of the first test
+    are corrected (Holm) for everything that was tested, p-values of the second for all traits that passed the first,
+    and both for being two tests.
 
-    Of these traits the one is taken first that accounts for most of the mean difference between the scores of both
-    sides: the slope of the score within the sides times the difference of the trait. The next is the one that accounts
-    for most of what is left, so that two traits that say the same are not both shown. "explained" is the share of the
-    difference that a reason closes.
+    A flaw that all images of the model share cannot correlate with the score among them. It is a reason if it passes
+    the first test and its means are at least 0.8 standard deviations apart. Such reasons come last.
+
+    The first reason is the trait that explains most of the mean difference between the scores of both sides: the slope
+    of the score within the sides times the difference of the trait. The next is the trait that explains most of the
+    remaining difference, so equivalent traits are not both shown. "explained" is the share of the difference that a
+    reason explains.
 
     Parameters
     ----------
     reference, model : Samples
-        With features, in the order of the evidence.
+        Samples with features, in the order of the evidence.
     evidence : Evidence
-        Of this model against this reference: `mallow.evidence.gather_evidence`.
+        The evidence about this model against this reference: `mallow.evidence.gather_evidence`.
 
     Returns
     -------
     tuple of Reason
-        Five at most, the one that explains most first. Empty where the test of identity finds no gap at the 5% level,
-        where nothing was learned (all held-out scores are 0), or where nothing is significant.
+        At most five, the one that explains most first. Empty if the test of identity finds no gap at the 5% level, if
+        nothing was learned (all held-out scores are 0), or if nothing is significant.
     """
     _check_sizes(reference, model, evidence)
     tests = UnitTests.of(evidence)
@@ -77,7 +81,8 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
         candidates = _judge_differences(reference, model, tests, evidence)
         differing = [replace(candidate, adjusted=_TESTS * _FAMILIES * candidate.adjusted) for candidate in candidates]
         clear = [candidate for candidate in differing if candidate.adjusted < LEVEL]
-        return settle(_choose_reasons(tests, _confirm(tests, clear)))
+        chosen = _choose_reasons(tests, _confirm(tests, clear))
+        return settle((*chosen, *_large_differences(clear, chosen))[:_MOST])
 
 
 def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None:
@@ -95,7 +100,7 @@ def _check_sizes(reference: Samples, model: Samples, evidence: Evidence) -> None
 def _judge_differences(reference: Samples, model: Samples, tests: UnitTests, evidence: Evidence) -> list[Candidate]:
     """All candidates with the p-values of their differences.
 
-    Two families, corrected separately, for each kind of samples.
+    There are two families, corrected separately, for each kind of samples.
     """
     features = standardise(*(as_features("features", side.require_features()) for side in (reference, model)))
     distance = distance_candidate(features)
@@ -130,14 +135,17 @@ def _judge_images(reference: Samples, model: Samples, tests: UnitTests, evidence
     for candidate in judge_traits(drawn_tests, image_candidates([paths[row] for row in chosen])):
         every = np.repeat(drawn_tests.side_means(candidate.trait[:, None])[0], [tests.n, tests.m])
         every[chosen] = candidate.trait
-        judged.append(replace(candidate, trait=every))
+        low, high = candidate.trait[: len(of_p)], candidate.trait[len(of_p) :]
+        spread = float(np.sqrt((low.var() + high.var()) / 2.0))
+        effect = abs(float(high.mean() - low.mean())) / spread if spread else 0.0
+        judged.append(replace(candidate, trait=every, effect=effect))
     return judged
 
 
 def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that also go with the score, in the direction in which they differ.
+    """The candidates that also correlate with the score, in the direction in which they differ.
 
-    P-values are those of both tests.
+    P-values are for both tests.
     """
     if not candidates:
         return []
@@ -157,8 +165,20 @@ def _confirm(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidat
     ]
 
 
+def _large_differences(candidates: Sequence[Candidate], chosen: Sequence[Reason]) -> list[Reason]:
+    """Candidates that differ so much that they need not go with the score, the largest difference first."""
+    large = sorted((each for each in candidates if each.effect >= _LARGE), key=lambda each: -each.effect)
+    reasons = []
+    for candidate in large:
+        text, values = candidate.phrase(*candidate.means)
+        if text and all(text != reason.text for reason in chosen):
+            values = values | {"explained": 0.0}
+            reasons.append(Reason(candidate.kind, text, candidate.p_value, candidate.adjusted, values, candidate.terms))
+    return reasons
+
+
 def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[Reason, ...]:
-    """The candidates that account for most of the score. Each explains what those before it left unexplained."""
+    """The candidates that explain most of the score. Each explains part of the remainder of those before it."""
     if not candidates:
         return ()
     columns = np.stack([candidate.trait for candidate in candidates], axis=1)
@@ -168,13 +188,13 @@ def _choose_reasons(tests: UnitTests, candidates: Sequence[Candidate]) -> tuple[
     lengths = [
         index for index, candidate in enumerate(candidates) if candidate.kind == "length" and left_to_tell[index]
     ]
-    left_to_tell[lengths[1:]] = False  # that texts are shorter says more than that their length varies
+    left_to_tell[lengths[1:]] = False  # a different length is more informative than a varying length
     left, reasons = tests, list[Reason]()
     while len(reasons) < _MOST:
         slope, _ = left.association(columns)
         share = slope * (means[:, 0] - means[:, 1]) / tests.gap
         open_share = left.gap / tests.gap
-        # A trait that accounts for more than there is leaves a gap of the other sign.
+        # A trait that explains more than the whole gap leaves a gap of the opposite sign.
         closed = np.where(left_to_tell, abs(open_share) - np.abs(open_share - share), 0.0)
         best = int(np.argmax(closed))
         if closed[best] < _LEAST_SHARE:

@@ -21,7 +21,7 @@ Sides = tuple[Samples, Samples]  # the reference and the model
 def describe_regions(
     table: BinTable, count: int, sides: Sides, points: tuple[Features, Features], examples: int, evidence: Evidence
 ) -> list[Region]:
-    """The regions with the largest costs of each side."""
+    """The regions of each side with the largest costs."""
     partition, gap, chosen = table.partition, table.gap, table.largest(count)
     n, m = len(partition.p_labels), len(partition.q_labels)
     labels = (partition.p_labels, partition.q_labels)
@@ -59,7 +59,7 @@ def describe_regions(
 def _nearest_examples(
     samples: Samples, rows: Features, places: NDArray[np.intp], centre: NDArray[Any], count: int
 ) -> tuple[Example, ...]:
-    """The samples at `places`, whose points are `rows`, that are nearest to the centre; equal texts only once."""
+    """The samples at `places`, with points `rows`, that are nearest to the centre; equal texts only once."""
     distance = ((rows.astype(np.float64) - centre) ** 2).sum(axis=1)
     nearest = places[np.argsort(distance, kind="stable")]
     return tuple(make_example(samples, row) for row in distinct_places(samples, nearest, count))
@@ -68,7 +68,7 @@ def _nearest_examples(
 def _describe_texts(
     excess: list[int], members: list[list[NDArray[np.intp]]], sides: Sides
 ) -> list[tuple[tuple[str, ...], dict[str, float]]]:
-    """The typical terms and the lengths of the texts of the side in excess, for each region; empty without texts."""
+    """For each region, typical terms and lengths of the texts of the side with more samples; empty without texts."""
     if sides[0].kind != "text":
         return [((), {}) for _ in excess]
     texts = [samples.require_texts() for samples in sides]

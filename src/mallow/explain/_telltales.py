@@ -1,4 +1,4 @@
-"""Samples that tell the two sides apart: by their held-out scores, or far from their own prompts."""
+"""Samples that distinguish the two sides: by their held-out scores, or by a large distance from their prompts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_telltales(samples: Samples, scores: Array, sign: int, evidence: Evidenc
 
 
 def find_off_topic(reference: Samples, model: Samples, evidence: Evidence) -> tuple[OffTopic, ...]:
-    """The model's texts that are farthest from their prompts; none without a gap, or where none are looked at."""
+    """The model's texts farthest from their prompts; none without a gap, or if evidence does not use prompts."""
     if evidence.test.p_value >= LEVEL or "prompts" not in evidence.spaces or model.texts is None:
         return ()
     of_reference, of_model = ((side.spaces or {})["prompts"][:, 0].tolist() for side in (reference, model))
@@ -60,7 +60,7 @@ def distinct_places(samples: Samples, rows: NDArray[np.intp], count: int) -> lis
 
 
 def make_example(samples: Samples, row: int) -> Example:
-    """The sample in a row, as results show it."""
+    """The sample in a row, in the form for results."""
     text = None if samples.texts is None else samples.texts[row]
     files = samples.images if samples.audio is None else samples.audio
     path = None if files is None else str(files[row])

@@ -1,14 +1,15 @@
-"""Two tests over units: does a trait differ between the sides, and does it go with the held-out score?
+"""Two tests over units: does a trait differ between the sides, and does it correlate with the held-out score?
 
-A trait is one number for each sample. What is independent is a unit: all sums are over units, so that shared prompts,
-several samples per prompt and unequal sizes are all the same case.
+A trait is one number for each sample. Units are independent, and all sums are over units, so shared prompts, several
+samples per prompt and unequal sizes need no special treatment.
 
 - It *differs* if the mean over the reference minus the mean over the model, a sum of what each unit adds, is larger
 than
   chance. Where both sides are one distribution, the sides of a unit can be exchanged, and the sum of squares of what
   units add is the variance of the difference over all exchanges.
-- It *goes with the score* if, among samples of the same side, those with more of it have a larger (or smaller) held-out
-  score. Between the sides nothing is compared here: any trait that differs would go with any score that does.
+- It *correlates with the score* if, among samples of the same side, those with more of it have a larger (or smaller)
+held-out
+  score. Samples of different sides are not compared, since any two differences between the sides would correlate.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from scipy.special import ndtr
 from mallow.evidence import Evidence
 from mallow.theory import Array
 
-# Sums of fixed numbers with random signs exceed z standard deviations at most so many times as often as a normal
+# Sums of fixed numbers with random signs exceed z standard deviations at most this many times as often as a normal
 # variable (Bentkus and Dzindzalieva, Bernoulli 21, 2015: 1/(4 P(Z ≥ √2))). With pairs the p-values therefore hold for
 # any sample.
 _RANDOM_SIGNS = 3.178
-_LEAST = 1e-16  # the smallest p-value that is claimed
-_ROUNDING = 1e-9  # of the largest sum of squares: what is smaller may be rounding alone
+_LEAST = 1e-16  # the smallest p-value that is reported
+_ROUNDING = 1e-9  # share of the largest sum of squares; smaller values may be only rounding
 _TINY = np.finfo(np.float64).tiny
 
 Columns = Any  # (samples, traits): a dense array or a sparse matrix, the samples of the reference first
@@ -49,19 +50,19 @@ def one_sided(z: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class UnitTests:
-    """The units and the held-out scores of two sides; `of` makes it from evidence.
+    """The units and the held-out scores of two sides; `of` builds it from evidence.
 
     Attributes
     ----------
     n : int
-        Samples of the reference.
+        The number of reference samples.
     m : int
-        Samples of the model.
+        The number of model samples.
     scores : array (n + m,)
-        Held-out scores, those of the reference first.
+        Held-out scores, the reference first.
     sums : two sparse matrices (units, n + m)
         A product with columns sums them over the samples of the reference, and of the model, in each unit. The order of
-        units and samples depends on their keys and scores alone, so that no sum depends on the order of the samples.
+        units and samples depends only on their keys and scores, so no sum depends on the order of the samples.
     """
 
     n: int
@@ -87,12 +88,12 @@ class UnitTests:
 
     @property
     def gap(self) -> float:
-        """The mean held-out score of the reference minus that of the model."""
+        """The difference of the mean held-out scores, reference minus model."""
         of_reference, of_model = self.side_means(self.scores[:, None])[0]
         return float(of_reference - of_model)
 
     def without(self, part: Array) -> UnitTests:
-        """The same with a part of the scores (n + m,) taken off."""
+        """The same tests with a part of the scores (n + m,) subtracted."""
         return replace(self, scores=self.scores - part)
 
     def side_means(self, columns: Columns) -> Array:
@@ -101,14 +102,15 @@ class UnitTests:
         return np.stack([totals[0] / self.n, totals[1] / self.m], axis=1)
 
     def difference(self, columns: Columns, strata: NDArray[np.int64] | None = None) -> tuple[Array, Array]:
-        """The mean of each trait over the reference minus that over the model, (traits,), and its z.
+        """The difference of the means of each trait, reference minus model, (traits,), and its z.
 
         With strata (n + m,), numbers from 0, samples are compared within their stratum only, as by Cochran, Mantel and
-        Haenszel: their traits are around the mean of the stratum, and weighted by how many of the other side it has.
+        Haenszel: their traits are centred on the mean of the stratum, and weighted by the number of samples of the
+        other side in it.
 
-        The variance is the sum of squares of what each unit adds, with traits around their common mean: that of all
-        exchanges of sides within units. For a rare trait that only samples of one side have, where units have one side
-        only, this would be too small. There it is at least what it would be if the sides did not differ.
+        The variance is the sum of squares of the parts of units, with traits centred on their common mean, which is the
+        variance over all exchanges of sides within units. For a rare trait of samples of one side, in units with one
+        side, this would be too small. Then it is at least the variance without a difference between the sides.
         """
         n, m = self.n, self.m
         if strata is None:
@@ -132,9 +134,9 @@ class UnitTests:
     def _least_variance(
         self, columns: Columns, inside: Array, means: Array, weight: Array, alone: NDArray[np.bool_]
     ) -> Array:
-        """The variance that units of one side only add if both sides have the same variance in each stratum, (traits,).
+        """The variance from units with one side if both sides have the same variance in each stratum, (traits,).
 
-        Samples of a unit are alike, which makes the variance larger: by the mean over all traits, for each side.
+        Samples of a unit are similar, which increases the variance, by the mean over all traits for each side.
         """
         squares = columns.power(2) if sparse.issparse(columns) else columns**2
         spread = np.maximum((squares.T @ inside).T / np.maximum(inside.sum(axis=0), 1.0)[:, None] - means**2, 0.0)
@@ -156,23 +158,23 @@ class UnitTests:
         return self.sums[0] @ columns + self.sums[1] @ columns
 
     def association(self, columns: Array) -> tuple[Array, Array]:
-        """How each trait goes with the held-out score among samples of the same side.
+        """The correlation of each trait with the held-out score among samples of the same side.
 
-        Its slope, (traits,), and its z.
+        Returns its slope, (traits,), and its z.
         """
         scores, centred = self.centre(self.scores[:, None]), self.centre(columns)
         weight = np.repeat([0.5 / self.n, 0.5 / self.m], [self.n, self.m])[:, None]
         products = centred * scores * weight
         added = self.sums[0] @ products + self.sums[1] @ products
         total = added.sum(axis=0)
-        # Where nothing goes together, the variance of a product is that of its factors multiplied.
+        # Without correlation, the variance of a product is the product of the variances of its factors.
         of_trait, of_score = self.side_means(centred**2), self.side_means((scores * weight) ** 2)[0]
         shuffled = of_trait @ (of_score * [self.n, self.m])
         z = _divided(total, np.maximum((added**2).sum(axis=0), shuffled))
         return total / np.maximum(of_trait.mean(axis=1), _TINY), z
 
     def centre(self, columns: Array) -> Array:
-        """The traits (samples, traits) minus their mean over the own side."""
+        """The traits (samples, traits) minus their mean over the same side."""
         means = self.side_means(columns)
         centred: Array = columns - np.repeat(means.T, [self.n, self.m], axis=0)
         return centred

@@ -1,4 +1,4 @@
-"""The words of texts: terms that are typical of some of them, and traits of words and style that may be a reason."""
+"""The words of texts: terms that are typical of some texts, and traits of words and style that may be a reason."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from mallow.theory import Array
 
 Indices = NDArray[np.int64]
 _MOST_TERMS = 8  # n-grams shown for a region; chosen: one line
-_STANDARD_ERRORS = 3.0  # above 0, from which on an n-gram is shown; chosen: there are thousands of n-grams
+_STANDARD_ERRORS = 3.0  # above 0, beyond which an n-gram is shown; chosen: there are thousands of n-grams
 _FEWEST_TEXTS = 3  # texts that must contain an n-gram; chosen
-_PRIOR_TEXTS = 10.0  # texts that the prior counts as; chosen
+_PRIOR_TEXTS = 10.0  # the prior counts as this many texts; chosen
 _FEWEST = 20  # texts with a term, and without it; with fewer, z is at most √20 and no term of a thousand is significant
 _STRATA = 20  # groups of texts with about equally many different words; chosen
 _SHOWN = 4  # terms in a phrase; chosen
-_LOOKED_AT = 100  # of the clearest terms, from which those are chosen; chosen
-_GOES_ALONG = 1.0  # standard errors by which a term that is shown should go with the score; chosen
-_SHORTEST = 20  # words; chosen: the least number over which vocabularies are compared
-_PHRASE = 4  # words of a phrase that may be repeated, as is usual
-_RATIO = 1.05  # chosen: medians that differ by less are not worth telling
+_LOOKED_AT = 100  # clearest terms, from which the shown ones are selected; chosen
+_GOES_ALONG = 1.0  # standard errors by which a shown term should correlate with the score; chosen
+_SHORTEST = 20  # words; chosen: the smallest number over which vocabularies are compared
+_PHRASE = 4  # words of a phrase whose repetition counts, as is usual
+_RATIO = 1.05  # chosen: smaller differences of medians are not mentioned
 _SENTENCE_ENDS = frozenset(".!?…。！？؟۔।")
 _QUOTES = frozenset('"“”„«»「」')
 _DIGIT = re.compile(r"\d")
@@ -50,7 +50,7 @@ class Tokens:
     Attributes
     ----------
     texts : int
-        How many there are.
+        The number of texts.
     row, token : int64 array (tokens,)
         The text that each token is in, and its number in `vocabulary`.
     vocabulary : list of str
@@ -63,17 +63,17 @@ class Tokens:
 
     @cached_property
     def word(self) -> NDArray[np.bool_]:
-        """Which entries of the vocabulary are words or numbers, not punctuation."""
+        """Whether each entry of the vocabulary is a word or number, not punctuation."""
         return self.which(lambda token: token.isalnum() or any(map(str.isalnum, token)))
 
     @cached_property
     def only_words(self) -> Tokens:
-        """The same without punctuation."""
+        """The tokens without punctuation."""
         keep = self.word[self.token]
         return Tokens(self.texts, self.row[keep], self.token[keep], self.vocabulary)
 
     def which(self, rule: Callable[[str], bool]) -> NDArray[np.bool_]:
-        """For which entries of the vocabulary a rule holds."""
+        """Whether a rule holds for each entry of the vocabulary."""
         return np.fromiter(map(rule, self.vocabulary), np.bool_, len(self.vocabulary))
 
     def per_text(self, weight: NDArray[np.generic] | None = None) -> Array:
@@ -116,8 +116,8 @@ def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> li
     A group is compared with the rest of `every`, which contains it. For each n-gram the odds that a text contains it
     are compared between inside and outside: the log odds ratio divided by its standard error, with a prior worth ten
     texts at the rate of all texts together (Monroe, Colaresi and Quinn, Fightin' Words, 2008, counting texts instead
-    of words). Because texts are counted, a text that repeats itself counts once. The prior holds down rare n-grams, and
-    the standard error common ones. An n-gram is shown if at least three texts contain it, if it is more than three
+    of words). Because texts are counted, repetitions in a text count once. The prior limits rare n-grams, and the
+    standard error limits common ones. An n-gram is shown if at least three texts contain it, if it is more than three
     standard errors above 0, and if it shares no word with a clearer one. Case and punctuation are ignored:
     `mallow.models.words`.
 
@@ -138,8 +138,8 @@ def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> li
 
 
 def _typical_terms(inside: Counter[str], n: int, pooled: Counter[str], total: int) -> tuple[str, ...]:
-    """See `terms_of_groups`: `inside` and `pooled` count which of n and of all `total` texts contain each n-gram."""
-    # Of two equally clear ones, the word comes before the pair that contains it.
+    """See `terms_of_groups`. `inside` and `pooled` count how many of n and of all `total` texts contain each n-gram."""
+    # If two are equally clear, the word comes before the pair that contains it.
     terms = sorted(
         (term for term, count in inside.items() if count >= _FEWEST_TEXTS), key=lambda term: (" " in term, term)
     )
@@ -155,7 +155,7 @@ def _typical_terms(inside: Counter[str], n: int, pooled: Counter[str], total: in
 
 
 def without_overlap(terms: Iterable[str]) -> Iterator[str]:
-    """The terms that share no word with an earlier one: "new" says little after "new york", and "of york" less."""
+    """The terms that share no word with an earlier one: "new" adds little after "new york", and "of york" adds less."""
     used: set[str] = set()
     for term in terms:
         if used.isdisjoint(parts := term.split()):
@@ -179,7 +179,7 @@ class TermTable:
     names : list of str
         The words first, then the pairs.
     present : sparse array (texts, terms)
-        1 where a text contains a term.
+        1 if a text contains a term.
     """
 
     names: list[str]
@@ -187,12 +187,12 @@ class TermTable:
 
 
 def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Candidate]:
-    """Two candidates at most: terms that the model uses more often, together, and terms that it uses less often.
+    """At most two candidates: all terms that the model uses more often, and all terms that it uses less often.
 
-    A term counts if the shares of texts that contain it differ, and still differ between texts with equally many
-    different words: longer texts contain more of all words. Its p-value, corrected for all terms that are frequent
-    enough to be tried, must be below `level`. The trait of a direction is the share of a text's vocabulary that its
-    terms make up.
+    A term counts if the shares of texts that contain it differ, and still differ between texts with equal numbers of
+    different words, since longer texts contain more of all words. Its p-value, corrected for all terms that are
+    frequent enough to be tried, must be below `level`. The trait of a direction is the share of a text's vocabulary
+    that its terms make up.
     """
     table = tabulate_terms(tokens, _FEWEST)
     if not table.names:
@@ -211,7 +211,7 @@ def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Cand
         share = table.present[:, clear].sum(axis=1) / np.maximum(vocabulary, 1.0)
         clearest = np.array(sorted(clear, key=lambda term: (-z[term], table.names[term]))[:_LOOKED_AT])
         _, goes_along = tests.association(table.present[:, clearest].toarray())
-        # Those come first that go with the score by themselves.
+        # Terms that correlate with the score by themselves come first.
         order = clearest[np.argsort(sign * goes_along < _GOES_ALONG, kind="stable")]
         chosen = list(without_overlap(table.names[term] for term in order))[:_SHOWN]
         shown = [term for term in order if table.names[term] in chosen]
@@ -224,7 +224,7 @@ def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Cand
 
 
 def _strata(values: Array) -> NDArray[np.int64]:
-    """Numbers from 0 for samples with about equal values; as many samples have each of them, whatever their side."""
+    """Labels from 0 for samples with about equal values, with about as many samples of each label."""
     edges = np.quantile(values, np.linspace(0.0, 1.0, _STRATA + 1)[1:-1])
     return np.searchsorted(np.unique(edges), values, side="left").astype(np.int64)
 
@@ -261,7 +261,7 @@ def _frequent_columns(keys: Indices, texts: int, fewest: int) -> tuple[Indices, 
 
 
 def _term_phrase(terms: Sequence[str], shares: Array, model: float, reference: float) -> tuple[str, dict[str, float]]:
-    """`shares` are those of texts that contain each term, (terms, 2), of the reference and of the model."""
+    """`shares` are the shares of texts that contain each term, (terms, 2), for the reference and for the model."""
     values: dict[str, float] = {}
     for term, (of_reference, of_model) in zip(terms, shares.tolist(), strict=True):
         values |= {f"“{term}”": of_model, f"“{term}”, reference": of_reference}
@@ -274,7 +274,7 @@ def _term_phrase(terms: Sequence[str], shares: Array, model: float, reference: f
 
 
 def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[Candidate]:
-    """Everything about the way of writing that may be a reason. The first n texts are those of the reference."""
+    """All traits of writing style that may be a reason. The first n texts are the reference."""
     words = tokens.only_words
     length = words.per_text()
     size = np.log1p(length)
@@ -296,7 +296,7 @@ def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[C
 
 
 def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
-    """Counts in each text of what may be more or less frequent."""
+    """Counts in each text of marks and words that may be more or less frequent."""
     rules = {
         "commas": {",", "，", "、", "،"}.__contains__,
         "quotation marks": _QUOTES.__contains__,
@@ -314,7 +314,7 @@ def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
 
 
 def _sentence_lengths(length: Array, tokens: Tokens) -> Array:
-    """Words per mark that ends a sentence; texts without such a mark, such as lists, count as average."""
+    """Words per mark that ends a sentence. Texts without such a mark, such as lists, get the average."""
     ends = tokens.per_text(tokens.which(_SENTENCE_ENDS.__contains__))
     known = ends > 0
     average = math.fsum(length[known] / ends[known]) / max(int(known.sum()), 1)
@@ -330,7 +330,7 @@ def _repeated(words: Tokens) -> Array:
     size = max(len(words.token) - _PHRASE + 1, 0)
     key = np.zeros(size, np.uint64)
     with np.errstate(over="ignore"):
-        for step in range(_PHRASE):  # a hash: two of the phrases of one text hardly ever share one of 2⁴⁰
+        for step in range(_PHRASE):  # a hash with 2⁴⁰ values, which two phrases of one text hardly ever share
             key = (key ^ words.token[step : step + size].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
             key ^= key >> np.uint64(29)
     row, last = words.row[:size], words.row[len(words.row) - size :]

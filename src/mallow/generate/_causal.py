@@ -19,9 +19,9 @@ from mallow.models import Precision, Source, context_length, move_network, token
 
 Floats = NDArray[np.float32]
 
-# Chosen. Tokens of prefixes read in one pass: more are not faster, and their activations take too much memory.
+# Chosen. Tokens of prefixes read in one pass: more is not faster, and the activations take too much memory.
 _AT_ONCE = 8192
-_SCORED = 512  # chosen: tokens of a text whose logits are in memory at the same time
+_SCORED = 512  # chosen: tokens of a text with logits in memory at the same time
 _LONGEST = 1 << 30  # tokens; some tokenizers state 10 ** 30 for "no limit"
 
 _ROOM = 32  # tokens (chosen: more would be copied in vain if rows are selected at every step, as in beam search)
@@ -29,7 +29,7 @@ _ROOM = 32  # tokens (chosen: more would be copied in vain if rows are selected 
 
 @dataclass(frozen=True)
 class CausalModel:
-    """The name of a model that continues texts, and how to run it; `load` returns the model itself, a `NextToken`.
+    """A causal model by name, with its settings; `load` returns the model itself, a `NextToken`.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ class CausalModel:
     @property
     def name(self) -> str:
         """Weights with their commit or digest, and precision; found without loading the weights."""
-        precision = self._source.precision  # first: without torch there is no reason to ask the hub
+        precision = self._source.precision  # first, since without torch there is no reason to ask the hub
         return f"CausalModel({self._source.label}, {precision})"
 
     def load(self) -> LoadedModel:
         """The model with its weights; for a GGUF file this can take half a minute."""
         source = self._source
-        device = source.chosen_device  # what can fail without the weights is checked before they are loaded
+        device = source.chosen_device  # checks that do not need the weights come before loading them
         if source.attention != "causal":
             reads = "reads in both directions" if source.attention == "both" else "is an encoder–decoder model"
             raise InputError(f"`model` must be a causal model, which continues texts; {self.model} {reads}.")
@@ -144,7 +144,7 @@ class LoadedModel:
         return length if length < _LONGEST else None
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text, after <bos> if the tokenizer adds it; none for an empty text."""
+        """The tokens of a text, with <bos> first if the tokenizer adds it; none for an empty text."""
         if text == "":
             return []
         [encoded] = tokenise(self._tokenizer, [text], _LONGEST, add_bos=self._add_bos)
@@ -235,7 +235,7 @@ class LoadedModel:
         stream = np.array([*before, *tokens], np.int64)
         wanted, log_probs, cache = torch.from_numpy(stream[len(before) :]), np.empty(len(tokens)), None
         with torch.inference_mode():
-            for first in range(0, len(stream) - 1, _SCORED):  # the logits of a long text would exceed everything else
+            for first in range(0, len(stream) - 1, _SCORED):  # the logits of a long text would need most of the memory
                 part = torch.from_numpy(stream[first : min(first + _SCORED, len(stream) - 1)])
                 output = self._network(
                     input_ids=part[None].to(self._network.device), past_key_values=cache, use_cache=True
@@ -271,7 +271,7 @@ class LoadedModel:
         chunk = max(1, _AT_ONCE // len(ids))
         options: dict[str, Any] = {"use_cache": True}
         if "logits_to_keep" in self._arguments:
-            options["logits_to_keep"] = 1  # the logits of a long prefix would exceed everything else
+            options["logits_to_keep"] = 1  # the logits of a long prefix would need most of the memory
         hidden_parts = []
         with torch.inference_mode():
             for first in range(0, ids.shape[1], chunk):
@@ -298,7 +298,7 @@ class LoadedModel:
 
     @functools.cached_property
     def _ignores_padding(self) -> bool:
-        """Whether padding on the left changes nothing, by experiment. It does in models that take no positions."""
+        """Whether padding on the left changes nothing, by experiment. Models without positions depend on it."""
         self.__dict__["_ignores_padding"] = True  # for the batch of the experiment
         short, long = [2, 3], [2, 3, 4, 3, 2]
         alone, _ = self.start([short])
@@ -321,7 +321,7 @@ def add_room(cache: Any) -> Any:
     """The same cache of transformers, but its plain layers grow in place.
 
     For each token transformers joins old and new keys into a new tensor: with 250 texts of 150 tokens this took most of
-    the time of a step. Layers of other kinds (sliding windows, recurrent states) stay as they are.
+    the time of a step. Layers of other kinds (sliding windows, recurrent states) do not change.
     """
     plain, with_room = _layers()
     for layer in getattr(cache, "layers", ()):

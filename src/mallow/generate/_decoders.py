@@ -45,12 +45,12 @@ class Greedy:
 
 @dataclass(frozen=True)
 class Beam:
-    """The best continuation among those that a beam of `width` prefixes reaches (paper: setup, beam search).
+    """The best continuation that a beam of `width` prefixes reaches (paper: setup, beam search).
 
     Each step ranks all continuations of the beam by one token by their log-probability. Those among the first `width`
     that end the text are finished. The best `width` that do not end it go on. Finally the finished and the unfinished
     texts compete by log-probability / length ** length_penalty, where the end of a text counts as a token. The search
-    stops early only if no continuation can win any more, so that stopping changes nothing.
+    stops early only if no continuation can win any more, so stopping never changes the result.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class Beam:
         token.
     no_repeat : int or None
         Leave out tokens that would complete an n-gram of this length which already occurs in the prefix with its
-        continuation (the paper's "no 4-gram repeat" is 4). The other tokens keep their log-probabilities; ends are
-        never left out. A text that cannot go on stays as it is.
+        continuation (the paper's "no 4-gram repeat" is 4). The other tokens keep their log-probabilities, and ends are
+        never left out. A text that cannot continue stays unchanged.
     """
 
     width: int
@@ -90,13 +90,12 @@ class Adversarial:
     The first `uniform_share` of max_new tokens, rounded up, are drawn uniformly from the vocabulary. Each further token
     is the one that brings the perplexity of all new tokens so far, under the model and after the prefix, nearest to
     `perplexity`. Three details that the paper leaves open: distance is measured on the logarithm, the mean surprisal;
-    texts never end before max_new tokens, because 15% of them presumes a length; tokens with probability 0 are not
-    drawn.
+    texts never end before max_new tokens, because the 15% need a fixed length; tokens with probability 0 are not drawn.
 
     Parameters
     ----------
     perplexity : float
-        That of human text under this model; above 1.
+        The perplexity of human text under this model; above 1.
     uniform_share : float
         The paper's 15%.
     """
@@ -180,7 +179,7 @@ def decoder(name: str) -> Decoder:
 
 
 def resolve_decoder(value: Decoder | str) -> Decoder:
-    """A decoder as it is, or the one with this name; anything else is refused."""
+    """A decoder unchanged, or the decoder with this name; anything else is refused."""
     if isinstance(value, str):
         return decoder(value)
     if not isinstance(value, Decoder):
@@ -192,7 +191,7 @@ def resolve_decoder(value: Decoder | str) -> Decoder:
 
 @dataclass(frozen=True)
 class _Syntax:
-    """What follows the first word of a name: values in a fixed order, then options by name."""
+    """The arguments after the first word of a name: values in a fixed order, then options by name."""
 
     make: Callable[..., Rule | Decoder]
     values: tuple[tuple[str, Callable[[str], Any]], ...] = ()  # placeholder for usage, type

@@ -1,4 +1,4 @@
-"""From prompts to files of continuations, which an interrupted run leaves intact and the next run completes."""
+"""From prompts to files of continuations, which stay intact after an interruption and can be completed later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WAY_OUT = "Write to another file, or start again with `overwrite=True`."
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What is written for each prompt; with model, prompts and decoder it determines every byte of the file.
+    """The texts to write for each prompt. With model, prompts and decoder, the plan determines every byte of the file.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class GenerationPlan:
     min_new : int
         The minimum number of new tokens of a text; 1 by default, because an empty text is not a sample.
     rng : int
-        The seed. Together with a prompt's id and the number of the text it determines the random numbers of that text:
-        other prompts, the batch or an interruption change nothing.
+        The seed. Together with a prompt's id and the number of the text it determines the random numbers of that text,
+        so other prompts, the batch or an interruption change nothing.
     with_prompt : bool
         Whether ``text`` begins with the prompt, as in the texts that were scored for the paper.
     """
@@ -73,8 +73,8 @@ def generate_file(
     """Continue the prompts into a .jsonl file; returns the number of texts that this call added.
 
     A line is ``{"id", "prompt", "text", "n", "tokens"}``: id and text of the prompt, the continuation, its number among
-    those of the prompt (from 0), and its number of tokens. The lines are in the order of the prompts, and `mallow.read`
-    reads them. ``FILE.meta.json`` beside the file records how it was made.
+    the continuations of the prompt (from 0), and its number of tokens. The lines are in the order of the prompts, and
+    `mallow.read` reads them. ``FILE.meta.json`` beside the file records how it was made.
 
     An existing file is continued: its lines stay, an incomplete last line is removed, and in the end the file is the
     same as after a single run. A file that was made differently is refused.
@@ -89,13 +89,13 @@ def generate_file(
     out : path
         Ends in .jsonl.
     plan : GenerationPlan or None
-        How many texts, how long, which random numbers. None: ``GenerationPlan()``.
+        The number of texts, their length and the random numbers. None: ``GenerationPlan()``.
     batch : int
         Texts that are generated together; halved if memory runs out. A run that is killed loses at most one batch.
     overwrite : bool
         Start again if the file exists.
     progress : bool or None
-        Show a bar on standard error. None: if that is a terminal.
+        Show a progress bar on standard error. None: only on a terminal.
     """
     plan = GenerationPlan() if plan is None else plan
     chosen = resolve_decoder(decoder)
@@ -120,7 +120,8 @@ def generate_file(
             part = tasks[first : first + batch]
             if first + len(part) <= file.count:
                 continue
-            # A batch with some lines in the file is generated again as a whole: other batches are rounded differently.
+            # A batch with some lines in the file is generated again as a whole, because other batches are rounded
+            # differently.
             new = _continue_prompts(model, part, chosen, plan)
             lines = [_line(model, task, tokens, plan) for task, tokens in zip(part, new, strict=True)]
             file.append(lines[file.count - first :])
@@ -188,7 +189,7 @@ class Prompt:
     Attributes
     ----------
     id : str
-        That of the text; unique among the prompts.
+        The id of the text, unique among the prompts.
     text : str
     tokens : tuple of int
         The same text as tokens of the model, at least one.
@@ -207,7 +208,7 @@ def prompts_of(
     Parameters
     ----------
     samples : Samples, list, table or path
-        Texts. Their ids become those of the prompts; texts without ids are numbered from 1.
+        Texts. Their ids become the ids of the prompts. Texts without ids are numbered from 1.
     model : NextToken
         The model whose tokens are counted.
     tokens : int or None
@@ -290,7 +291,7 @@ def _unique_ids(samples: Samples) -> tuple[str, ...]:
 
 
 def check_output_path(out: str | os.PathLike[str]) -> Path:
-    """The path of a .jsonl file to write; refused if there can be no such file."""
+    """The path of a .jsonl file to write; refused if such a file is impossible."""
     path = Path(out).expanduser()
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InputError(
@@ -304,7 +305,7 @@ def check_output_path(out: str | os.PathLike[str]) -> Path:
 
 
 class ResumableFile:
-    """An open file in which every line is complete whenever a reader sees it, even after a failure."""
+    """An open file in which a reader always finds complete lines, even after a failure."""
 
     def __init__(self, path: Path, file: int, count: int, size: int) -> None:
         self.path, self.file, self.count, self.size = path, file, count, size
@@ -333,7 +334,7 @@ def open_resumable(
 ) -> Iterator[ResumableFile]:
     """The file, new or to be continued, locked against other processes.
 
-    `facts` say how the file is made; `is_expected(i, record)` says whether a record may stand on line i, counted from
+    `facts` describe how the file is made. `is_expected(i, record)` is whether a record may be on line i, counted from
     0.
     """
     about = path.with_name(path.name + ".meta.json")
@@ -353,7 +354,7 @@ def open_resumable(
                 write_text(about, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
             except InputError:
                 if new:
-                    path.unlink(missing_ok=True)  # nothing was written: nothing stays
+                    path.unlink(missing_ok=True)  # nothing was written, so no file remains
                 raise
         else:
             _check_facts(path, about, facts)

@@ -18,7 +18,7 @@ Text = str | Sequence[int]
 """A text, or its token ids."""
 
 PrefixedTexts = list[tuple[Sequence[int], Sequence[int]]]
-"""For each text the tokens before it, possibly none, and the tokens to score."""
+"""For each text, the tokens before it, possibly none, and the tokens to score."""
 
 
 def token_log_probs(
@@ -40,7 +40,7 @@ def token_log_probs(
     rules : sequence of Rule
         Applied to every distribution first, which gives the probabilities of a decoder: ``TopK(1)`` is greedy.
     prefixes : sequence of token ids or None
-        The tokens before each text, at least one each. They are not scored. A prompt, for example. None: the token that
+        The tokens before each text, at least one each, for example a prompt. They are not scored. None: the token that
         begins a text.
     batch : int
         Texts that the model reads together. It affects only time and memory.
@@ -98,7 +98,7 @@ def iterate_positions(
 ) -> Iterator[tuple[NDArray[np.intp], int, LogProbs, Tokens]]:
     """Indices of texts, a position in them, the distributions (b, vocabulary) at this position, and its tokens."""
     split = [(prefix if len(prefix) else _default_prefix(model), tokens) for prefix, tokens in split]
-    # The longest first: the texts of a batch then have similar lengths, and those that end first are its last rows.
+    # The longest first, so that the texts of a batch have similar lengths, and the shortest are its last rows.
     order = np.argsort([-len(tokens) for _, tokens in split], kind="stable")
     for first in range(0, len(order), batch):
         indices = order[first : first + batch]

@@ -49,15 +49,15 @@ class NGram:
 
         P(w | h) = max(c(hw) − D(c(hw)), 0) / Σ_v c(hv) + B(h) · P(w | h without its first token),
 
-    where B(h) is what the discounts took away, so that each row sums to 1. A context that was never seen is shortened.
-    The lowest level is the uniform distribution: every token is possible everywhere.
+    where B(h) is the total of the discounts, so that each row sums to 1. An unseen context is shortened. The lowest
+    level is the uniform distribution, so every token is possible everywhere.
 
     No token is unknown. Pieces seen less than `min_count` times are spelt in bytes, for which there are 256 tokens, so
     ``decode(encode(text)) == text`` for every text. Bytes that are not valid UTF-8, which can occur in samples, decode
     to "�".
 
-    Token 0 ends a text. It also begins one: a prefix that starts with it is the beginning of a text, any other prefix
-    is somewhere inside. Nothing before an end is remembered.
+    Token 0 ends a text. It also begins one: a prefix that starts with it is the beginning of a text, and any other
+    prefix is inside a text. Tokens before an end have no effect.
 
     Create one with `NGram.fit`.
 
@@ -94,7 +94,8 @@ class NGram:
         order : int
             The length of the longest n-grams, so that order − 1 tokens are remembered.
         min_count : int
-            Pieces seen less often are spelt in bytes. This bounds the vocabulary, and unseen words can be spelt too.
+            Pieces seen less often are spelt in bytes. This bounds the vocabulary, and unseen words can be spelt as
+            well.
         tokenize : callable
             From a text to pieces that give the text when joined. A module-level function, if the model is to be
             pickled.
@@ -179,7 +180,7 @@ class NGram:
         return state[rows]
 
     def log_prob(self, tokens: Sequence[int], prefix: Sequence[int] | None = None) -> Floats:
-        """The log-probability of each token after `prefix` and the tokens before it; append `end` for that of the end.
+        """The log-probability of each token after `prefix` and the tokens before it; append `end` to score the end.
 
         Equal to the results of `start` and `step`, but faster, because no full rows are computed. The default prefix is
         the end of the text before.
@@ -262,7 +263,7 @@ class NGram:
 
 
 class _Table(dict[str, tuple[int, ...]]):
-    """Pieces → tokens: the token of a word, or those of its bytes."""
+    """Pieces → tokens: the token of a word, or the tokens of its bytes."""
 
     def __init__(self, words: dict[str, int]) -> None:
         super().__init__((word, (token,)) for word, token in words.items())
@@ -302,7 +303,7 @@ class Level:
     keys: Tokens  # number of the context · vocabulary + last token
     share: Floats  # max(count − discount, 0) / sum of the counts after this context
     offsets: Tokens
-    backoff: Floats  # for each context: what the discounts took, spread like the distribution of the shorter context
+    backoff: Floats  # for each context: the discounts, spread like the distribution of the shorter context
 
     def look_up(self, contexts: Tokens, tokens: Tokens, vocabulary: int) -> Tokens:
         """The numbers of n-grams; −1 if the context is −1 or the n-gram was never seen."""
@@ -340,7 +341,7 @@ def fit_levels(stream: Tokens, vocabulary: int, order: int) -> tuple[Floats, tup
     levels = []
     for i, (keys, counts, opens) in enumerate(ngrams):
         if i + 1 < len(ngrams):
-            # Kneser and Ney: not how often, but after how many different tokens. N-grams that begin a text have none.
+            # Kneser and Ney count the different tokens before an n-gram. N-grams that begin a text have none.
             before = np.bincount(suffixes[i + 1], minlength=len(keys))
             counts = np.where(opens, counts, before)
         contexts = vocabulary if i == 0 else len(ngrams[i - 1][0])
@@ -366,10 +367,10 @@ def _discount(counts: Tokens, parents: Tokens, contexts: int) -> tuple[Floats, F
 
 
 def _discounts(counts: Tokens) -> Floats:
-    """What is taken from a count of 0, 1, 2, and 3 or more (Chen and Goodman 1998, eq. 26).
+    """The discounts for counts of 0, 1, 2, and 3 or more (Chen and Goodman 1998, eq. 26).
 
-    If there are too few texts to have n-grams of each count from 1 to 4, one discount for all (Ney, Essen and Kneser
-    1994); if there are none of count 1 or 2, a half.
+    If too few texts lead to missing counts from 1 to 4, there is one discount for all (Ney, Essen and Kneser 1994), or
+    a half without counts of 1 or 2.
     """
     frequency = np.bincount(np.minimum(counts, 5), minlength=6).astype(np.float64)
     if frequency[1] == 0 or frequency[2] == 0:

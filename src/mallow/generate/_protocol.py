@@ -1,4 +1,4 @@
-"""What a language model must offer to generate from it, or to ask it for probabilities."""
+"""The protocols of language models, for generating texts and for probabilities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LogProbs = NDArray[np.floating[Any]]
 class NextToken(Protocol):
     """A language model that returns the distribution of the next token for a batch of prefixes, with a state for reuse.
 
-    The state belongs to the model: the caller passes it back and never looks inside. A row's probabilities do not
+    The state belongs to the model: the caller passes it back and never uses its content. A row's probabilities do not
     depend on the other rows of its batch (up to 1e-4 for networks in float32).
     """
 
@@ -70,15 +70,15 @@ class HiddenStates(NextToken, Protocol):
     def hidden(self, state: Any, /) -> Sequence[NDArray[np.floating[Any]]]:
         """For each row the last layer's vectors (t, d) of the t tokens that the last `start` or `step` read.
 
-        After `start` these are all tokens of the prefix, without padding; after `step` it is one token. `select`
-        applies to them too.
+        After `start` these are all tokens of the prefix, without padding, and after `step` one token. `select` also
+        applies to them.
         """
         ...
 
 
 @runtime_checkable
 class SequenceScores(Protocol):
-    """What a `NextToken` may also offer: the scores of a whole text at once, much faster than token by token."""
+    """An optional part of a `NextToken`: the scores of a whole text at once, much faster than token by token."""
 
     def log_prob(self, tokens: Sequence[int], prefix: Sequence[int] | None, /) -> Any:
         """Log-probability (t,) of each token after `prefix` and earlier tokens; None: at the beginning of a text."""

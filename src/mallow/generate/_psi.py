@@ -1,4 +1,4 @@
-"""ψ-sampling: samples of a two-stage generator whose embeddings are drawn towards their mean, or away from it."""
+"""ψ-sampling: samples of a two-stage generator whose embeddings are moved towards their mean, or away from it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def psi_samples(
 ) -> NDArray[Any]:
     """Samples s(w* + ψ(h(z) − w*)) of a generator s ∘ h: z ~ N(0, I), w* the mean of h(z) (paper: sec:expt:vision).
 
-    ψ = 1 is the generator itself. Below 1 the embeddings are contracted towards their mean: likelier, less varied
-    samples; at 0 all are s(w*). Above 1 they are spread out: more varied, of less quality. Truncation of a GAN is the
-    case in which w is its intermediate space.
+    ψ = 1 is the generator itself. Below 1 the embeddings are contracted towards their mean, which gives likelier, less
+    varied samples; at 0 all are s(w*). Above 1 they are spread out, which gives more varied samples of lower quality.
+    The truncation of a GAN is the case in which w is its intermediate space.
 
     Parameters
     ----------

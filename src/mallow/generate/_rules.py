@@ -1,8 +1,8 @@
 """Decoding rules: pure functions from rows of log-probabilities to rows of log-probabilities.
 
-A rule reshapes or truncates the distribution of the next token (paper: sec:bg:lms). What it keeps is renormalised, the
-rest becomes −∞. Rules that keep the smallest set of tokens with some property break ties in favour of the lowest token
-id, so that the set is unique and the same on every machine.
+A rule reshapes or truncates the distribution of the next token (paper: sec:bg:lms). The tokens that it keeps are
+renormalised, and the rest becomes −∞. Rules that keep the smallest set of tokens with some property break ties in
+favour of the lowest token id, so that the set is unique and the same on every machine.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mallow.generate._protocol import LogProbs
 Places = NDArray[np.intp]
 
 SUM_TOLERANCE = 0.01
-"""How far the probabilities of a row may be from summing to 1.
+"""The allowed distance of the sum of a row's probabilities from 1.
 
-Half-precision logits normalised in float32 are within it.
+Half-precision logits normalised in float32 stay within it.
 """
 
 
@@ -41,7 +41,7 @@ def nucleus(row: LogProbs, mass: float) -> Places:
     if mass == 1:
         return _possible(row)
     total = _total(row)
-    # Values are sorted, not places, which is several times faster; the places follow from the value at the cut.
+    # Sorting values instead of places is several times faster, and the places follow from the value at the cut.
     ranked = np.sort(row[_worth_sorting(row, mass, total)])[::-1]
     reached = np.cumsum(np.exp(ranked), dtype=np.float64)
     count = min(int(np.searchsorted(reached, mass * total)) + 1, len(ranked))
@@ -55,7 +55,7 @@ def typical_set(row: LogProbs, mass: float) -> Places:
     total, entropy = _total(row), _entropy(row)
     candidates = _worth_sorting(row, mass, total)
     places, cut = _nearest_to_entropy(row, candidates, entropy, mass * total)
-    # Tokens that were not sorted are further away than this; if the cut is too, they may belong to the set.
+    # Tokens that were not sorted are farther away than this. If the cut is too, they may belong to the set.
     nearest_unsorted = -_least_worth(len(row), mass, total) - entropy
     if cut >= nearest_unsorted and len(candidates) < len(row):
         places, _ = _nearest_to_entropy(row, _possible(row), entropy, mass * total)
@@ -65,8 +65,8 @@ def typical_set(row: LogProbs, mass: float) -> Places:
 def typical_sum(row: LogProbs, mass: float) -> Places:
     """Tokens with probability `mass` and the least sum of distances |log P + H|: a knapsack, solved up to one token.
 
-    Taking tokens by distance per probability is the best where the last token may be split. The cheapest token that
-    completes the mass takes its place, and what is then no longer needed is dropped.
+    Taking tokens by distance per probability is optimal if the last token may be split. The cheapest token that
+    completes the mass replaces it, and tokens that are then no longer needed are dropped.
     """
     if mass == 1:
         return _possible(row)
@@ -91,7 +91,7 @@ def above_eta(row: LogProbs, epsilon: float) -> Places:
     _total(row)
     log_epsilon = math.log(epsilon)
     places = np.flatnonzero(row > min(log_epsilon, log_epsilon / 2 - _entropy(row)))
-    return places if len(places) else largest(row, 1)  # none by rounding, for epsilon next to 1
+    return places if len(places) else largest(row, 1)  # rounding can leave none, for epsilon near 1
 
 
 def near_mode(row: LogProbs, share: float) -> Places:
@@ -122,7 +122,7 @@ def _at_least(row: LogProbs, cut: Any, count: int) -> Places:
 
 
 def _nearest_to_entropy(row: LogProbs, candidates: Places, entropy: float, need: float) -> tuple[Places, float]:
-    """The candidates nearest to the entropy that have probability `need` together; and the distance of the last one."""
+    """The candidates nearest to the entropy with total probability `need`, and the distance of the last one."""
     values = row[candidates]
     distance = np.abs(values + entropy)
     weights = np.exp(values)
@@ -137,7 +137,7 @@ def _nearest_to_entropy(row: LogProbs, candidates: Places, entropy: float, need:
 
 
 def _worth_sorting(row: LogProbs, mass: float, total: float) -> Places:
-    """Places such that all other tokens together have less than 1 − mass: a few thousand in the rows of real models."""
+    """Places such that all other tokens together have less than 1 − mass; a few thousand in the rows of real models."""
     return np.flatnonzero(row >= _least_worth(len(row), mass, total))
 
 
@@ -180,7 +180,7 @@ class Rule(Protocol):
         ...
 
 
-# --- what the rules of this module share: a name and, if they truncate, what happens to the rows
+# --- the common parts of the rules: a name and, if they truncate, the processing of rows
 
 
 class _Name:
@@ -287,14 +287,15 @@ class Nucleus:
 class Typical:
     """The tokens whose surprisal is nearest to the entropy H, until they have probability `mass` (Meister et al. 2023).
 
-    They are taken in the order of |log P + H|, as the authors of the rule do, and as their program does. The paper
-    (setup, locally typical sampling, τ = mass) prints another set: that of least Σ |log P + H| with Σ P ≥ τ, which is
-    `TypicalSum` (and prints Σ log P ≥ τ for Σ P ≥ τ: docs/paper.md, erratum 6). Where probability is spread over many
-    tokens near the entropy, the sum is smaller with a few likely ones: the two sets can have no token in common.
+    They are taken in the order of |log P + H|, as in the paper and the program of the rule's authors. The paper (setup,
+    locally typical sampling, τ = mass) prints a different set, the one with the smallest Σ |log P + H| with Σ P ≥ τ,
+    which is `TypicalSum` (and prints Σ log P ≥ τ for Σ P ≥ τ: docs/paper.md, erratum 6). If probability is spread over
+    many tokens near the entropy, the sum is smaller with a few likely tokens, so the two sets may have no token in
+    common.
 
     Examples
     --------
-    The most likely token is left out: it carries less information than is typical here.
+    The most likely token is left out, because it carries less information than is typical here.
 
     >>> np.exp(Typical(0.3)(np.log([[0.4, 0.2, 0.2, 0.1, 0.1]]))).round(3)
     array([[0. , 0.5, 0.5, 0. , 0. ]])
@@ -310,14 +311,14 @@ class Typical:
 
 @dataclass(frozen=True)
 class TypicalSum:
-    """The tokens of least Σ |log P + H| with probability `mass`: typical sampling as the paper prints it.
+    """The tokens with the smallest Σ |log P + H| and probability `mass`: typical sampling as printed in the paper.
 
-    A knapsack problem. The sum is at most that of the best set plus the distance of one token, and at most that of
-    `Typical`. This is not what its authors compute: see `Typical`.
+    This is a knapsack problem. The sum is at most the optimum plus the distance of one token, and at most the sum of
+    `Typical`. The authors of the rule compute something else: see `Typical`.
 
     Examples
     --------
-    One likely token is as good as a hundred that are typical: its distance from the entropy counts once.
+    One likely token is as good as a hundred typical ones, because its distance from the entropy counts once.
 
     >>> row = np.log([[0.5] + [0.005] * 100])
     >>> [int(np.isfinite(rule(0.4)(row)).sum()) for rule in (Typical, TypicalSum)]
@@ -419,7 +420,7 @@ def _check_log_probs(log_probs: Any) -> LogProbs:
         rows = rows.astype(np.float32 if rows.dtype.itemsize < 4 else np.float64)
     if len(rows) == 0:
         return rows
-    top = rows.max(axis=1)  # nan if the row contains one
+    top = rows.max(axis=1)  # nan if the row contains a nan
     bad = np.flatnonzero(~(np.isfinite(top) & (top <= SUM_TOLERANCE)))
     if len(bad):
         raise InputError(

@@ -38,20 +38,20 @@ def generate(
     ----------
     model : NextToken
     prefixes : sequence of sequences of int
-        Tokens, at least one each. For a text from its beginning pass the token that begins a text, often the model's
-        end of text.
+        Tokens, at least one each. To start a new text, pass the token that begins a text, often the model's end of
+        text.
     decoder : Decoder or str
         Such as ``Sampling((Nucleus(0.95),))`` or ``"nucleus:0.95"``.
     max_new : int
         The maximum number of new tokens.
     min_new : int
-        How many new tokens must come before a text may end.
+        The number of new tokens before a text may end.
     rng : int, Generator or None
         An integer gives the same tokens in every call. A Generator continues from call to call; None: different each
         time.
     keys : sequence of int or None
         A number for each prefix, by default its place. Together with `rng` it determines the random numbers of that
-        prefix: a prefix with the same key has the same continuation in any batch.
+        prefix, so a prefix with the same key has the same continuation in any batch.
     batch : int
         Prefixes that the model reads together.
 
@@ -129,7 +129,7 @@ def _generators(rng: int | np.random.Generator | None, keys: Sequence[int], coun
     """A source of random numbers for each prefix, which depends only on `rng` and the prefix's key."""
     if len(keys) != count:
         raise InputError(f"`keys` must hold one number for each of {count} prefixes; got {len(keys)}.")
-    # A generator gives 16 bytes, more than `seed_from` draws: texts of published runs depend on it.
+    # A generator gives 16 bytes, more than `seed_from` draws. Texts of published runs depend on it.
     entropy = int.from_bytes(rng.bytes(16), "little") if isinstance(rng, np.random.Generator) else seed_from(rng)
     return [
         np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(whole("keys", key, least=0),))) for key in keys
@@ -153,7 +153,7 @@ class Job:
 
 
 def choose_stepwise(job: Job, choose: Choice, *, min_new: int) -> list[list[int]]:
-    """Tokens chosen one after the other; texts that have ended leave the batch."""
+    """Tokens are chosen one after the other, and finished texts leave the batch."""
     model = job.model
     new: list[list[int]] = [[] for _ in job.prefixes]
     places = np.arange(len(job.prefixes))
@@ -174,7 +174,7 @@ def choose_stepwise(job: Job, choose: Choice, *, min_new: int) -> list[list[int]
 
 
 def exclude_end(rows: LogProbs, end: Tokens) -> LogProbs:
-    """The distributions under the condition that the text does not end at this token."""
+    """The distributions given that the text does not end at this token."""
     if len(end) == 0:
         return rows
     rows = _mask_end(rows, end)
@@ -204,7 +204,7 @@ def likeliest_tokens(rows: LogProbs, _places: NDArray[np.intp], _step: int) -> N
 
 
 def draw_tokens(job: Job, options: Sampling) -> Choice:
-    """Tokens drawn from the distribution that the rules leave."""
+    """Tokens drawn from the distribution after the rules."""
     chain = Chain(options.rules)
 
     def choose(rows: LogProbs, places: NDArray[np.intp], _step: int) -> Tokens:
@@ -216,7 +216,7 @@ def draw_tokens(job: Job, options: Sampling) -> Choice:
 
 
 def _invert(row: LogProbs, uniform: float) -> int:
-    """The token at which the distribution function reaches a uniform number; never one with probability 0."""
+    """The token at which the distribution function reaches a uniform number; never a token with probability 0."""
     places = np.flatnonzero(row > -np.inf)
     reached = np.cumsum(np.exp(row[places]), dtype=np.float64)
     position = np.searchsorted(reached, uniform * reached[-1], side="right")
@@ -225,7 +225,7 @@ def _invert(row: LogProbs, uniform: float) -> int:
 
 
 def steer_perplexity(job: Job, options: Adversarial) -> Choice:
-    """The adversary: uniform tokens first, then whichever token brings the mean surprisal nearest to its target."""
+    """The adversary: uniform tokens first, then the token that brings the mean surprisal nearest to its target."""
     target = math.log(options.perplexity)
     uniform_steps = math.ceil(options.uniform_share * job.max_new)
     surprisal = np.zeros(len(job.prefixes))  # of the new tokens so far
@@ -265,7 +265,7 @@ def search_beam(job: Job, options: Beam) -> list[list[int]]:
                 continue
             ended, going = _extend(rows, beam, job, options, job.prefixes[i], step)
             if not going and not ended and best[i][0] == -math.inf:
-                ended = beam[:1]  # no continuation is allowed: the text stays as it is
+                ended = beam[:1]  # no continuation is allowed, so the text does not change
             if step == job.max_new - 1:
                 ended, going = [*ended, *going], []
             for hypothesis in ended:
@@ -276,7 +276,7 @@ def search_beam(job: Job, options: Beam) -> list[list[int]]:
         alive = [hypothesis for beam in beams for hypothesis in beam]
         if not alive:
             break
-        # The rows of the next batch are those of all beams, one beam after the other.
+        # The next batch has the rows of all beams, one beam after the other.
         state = model.select(state, np.array([hypothesis.row for hypothesis in alive], np.int64))
         rows, state = model.step(state, np.array([hypothesis.tokens[-1] for hypothesis in alive], np.int64))
         numbers = iter(range(len(alive)))
@@ -285,7 +285,7 @@ def search_beam(job: Job, options: Beam) -> list[list[int]]:
 
 
 def _can_win(leader: _Hypothesis, best: float, step: int, max_new: int, options: Beam) -> bool:
-    """Whether a continuation of the most likely text can still beat the best: its log-probability can only fall."""
+    """Whether a continuation of the most likely text can still win: its log-probability can only fall."""
     lengths = np.array([step + 2, max_new], np.float64)
     return bool((leader.score / lengths**options.length_penalty).max() > best)
 
@@ -302,9 +302,9 @@ def _extend(
             row[_repeating(np.array([*prefix, *old.tokens]), options.no_repeat, job.end)] = -np.inf
         if step < job.min_new:
             row[job.end] = -np.inf
-        # No more than these can be among the `width` best that go on, or among the `width` best of all.
+        # No others can be among the `width` best that go on, or among the `width` best of all.
         ranked += [(-(old.score + row[token]), number, int(token)) for token in largest(row, options.width + len(end))]
-    ranked.sort()  # equal scores: by their place in the beam, then by token
+    ranked.sort()  # equal scores are ordered by their place in the beam, then by token
     ended: list[_Hypothesis] = []
     going: list[_Hypothesis] = []
     for rank, (negative, number, token) in enumerate(ranked):

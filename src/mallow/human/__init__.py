@@ -1,4 +1,4 @@
-"""People: votes, rankings by Bradley–Terry, annotators, judges beside people, and how far metrics agree with them."""
+"""People: votes, rankings by Bradley–Terry, annotators, votes of judges, and the agreement of metrics with people."""
 
 from mallow.human._annotators import Annotator, Annotators, check_annotators, krippendorff_alpha
 from mallow.human._bradley_terry import bradley_terry

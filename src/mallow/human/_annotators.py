@@ -1,4 +1,4 @@
-"""The annotators: how far they agree (Krippendorff's α), how reliable each one is, and who should be looked at."""
+"""The annotators: their agreement (Krippendorff's α), the reliability of each, and who should be checked."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 Level = Literal["nominal", "ordinal"]
 Floats = NDArray[np.float64]
 _LEVEL = 0.05
-_MOSTLY = 0.5  # chosen: who is fast in more than half of the answers is flagged as fast
+_MOSTLY = 0.5  # chosen: people who are fast in more than half of their answers are flagged as fast
 _SPREAD = 0.5  # chosen: the standard deviation of reliability between people
-_PRIOR = 0.25  # of the penalised fit that predicts a person's votes from those of all others
+_PRIOR = 0.25  # of the penalised fit that predicts a person's votes from the votes of all others
 
 
 def krippendorff_alpha(
     units: Mapping[str, Sequence[float]] | Sequence[Sequence[float]], level: Level = "nominal"
 ) -> float:
-    """Krippendorff's α: 1 for perfect agreement, 0 for what chance gives, below 0 for systematic disagreement.
+    """Krippendorff's α: 1 for perfect agreement, 0 for agreement by chance, below 0 for systematic disagreement.
 
     α = 1 − Dₒ/Dₑ, the observed over the expected disagreement of two values of one unit (Krippendorff, Content
     Analysis, ch. 12). "nominal": values agree or not. "ordinal": the distance of two values is the number of values
@@ -43,7 +43,7 @@ def krippendorff_alpha(
     Parameters
     ----------
     units : sequences of numbers
-        The values that the annotators gave to each unit, in any order. A unit with fewer than two values plays no part.
+        The values that the annotators gave to each unit, in any order. A unit with fewer than two values is ignored.
     level : str
         "nominal" or "ordinal".
 
@@ -79,13 +79,13 @@ def krippendorff_alpha(
 def _distances(totals: Floats, level: Level) -> Floats:
     if level == "nominal":
         return 1.0 - np.eye(len(totals))
-    middle = np.cumsum(totals) - totals / 2  # values below, and half of the own ones
+    middle = np.cumsum(totals) - totals / 2  # lower values, and half of the equal ones
     squares: Floats = (middle[:, None] - middle[None, :]) ** 2
     return squares
 
 
 def oriented_answers(votes: Sequence[Vote]) -> dict[tuple[str, str, tuple[str, str], str], list[tuple[str, int]]]:
-    """(question, prompt, pair, task) → who answered what, seen from the first system of the pair: 2 is definitely it.
+    """(question, prompt, pair, task) → annotators and answers, relative to the pair's first system: 2 is definitely it.
 
     Votes without a prompt and a task are about unknown texts and are left out.
     """
@@ -100,9 +100,9 @@ def oriented_answers(votes: Sequence[Vote]) -> dict[tuple[str, str, tuple[str, s
 
 
 def alpha_of_votes(votes: Sequence[Vote], level: Level) -> tuple[float | None, int]:
-    """α over pairs that several people judged, and how many these are; None where there are none.
+    """α over pairs that several people judged, and their number; None if there are none.
 
-    "nominal" asks who won or whether it was a tie; "ordinal" uses all five options.
+    "nominal" is about who won or whether it was a tie; "ordinal" uses all five options.
     """
     units = []
     for answers in oriented_answers(votes).values():
@@ -114,26 +114,26 @@ def alpha_of_votes(votes: Sequence[Vote], level: Level) -> tuple[float | None, i
 
 @dataclass(frozen=True)
 class Annotator:
-    """What is known about one person.
+    """The data about one person.
 
     Attributes
     ----------
     name : str
     votes : int
-        On tasks, without gold pairs and repeats.
+        The number of votes on tasks, without gold pairs and repeats.
     seconds : float or None
-        The median.
+        The median time of an answer.
     fast : float
         The share of answers faster than the limit.
     left : float or None
         The share of untied votes for the left side.
     agreement : float or None
-        How often the untied votes are for the system that the votes of all others put first.
+        The share of untied votes for the system that the votes of all others put first.
     expected : float or None
-        How often that is expected of a person who votes like the others.
+        The expected share for a person who votes like the others.
     reliability : float or None
-        (agreement − 1/2) / (expected − 1/2): 1 is a person like the others, 0 one who guesses. It is drawn towards 1
-        where there are few votes.
+        (agreement − 1/2) / (expected − 1/2): 1 means a person like the others, and 0 a person who guesses. It is shrunk
+        towards 1 with few votes.
     gold : tuple (right, all)
         Gold pairs answered correctly.
     repeats : tuple (right, all)
@@ -164,10 +164,10 @@ class Annotators(Result):
     annotators : tuple of Annotator
         Flagged ones first, then by number of votes.
     alpha : dict
-        "nominal" (who won) and "ordinal" (all five options) → Krippendorff's α; None where no pair was judged by two
+        "nominal" (who won) and "ordinal" (all five options) → Krippendorff's α; None if no pair was judged by two
         people.
     shared : int
-        How many pairs were judged by several people.
+        The number of pairs that several people judged.
     caveats : tuple of Caveat
     """
 
@@ -187,7 +187,7 @@ class Annotators(Result):
 
     @property
     def flagged(self) -> tuple[str, ...]:
-        """The names of those with a flag, for `rank(..., exclude=...)`."""
+        """The names of flagged people, for `rank(..., exclude=...)`."""
         return tuple(annotator.name for annotator in self.annotators if annotator.flags)
 
     @property
@@ -253,14 +253,13 @@ class Annotators(Result):
 
 
 def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotators:
-    """How far annotators agree, how reliable each one is, and who is fast, one-sided or contradictory.
+    """The agreement of annotators, the reliability of each, and who is fast, one-sided or contradictory.
 
-    Read the votes with `min_seconds=0`, so that fast answers are there to be seen. A person is *fast* with more than
-    half of the answers below `min_seconds`; *one-sided* if the share of votes for one side is too far from 1/2 for
-    chance; *contradictory* if they agree with the others less often than guessing would, or fail gold or repeated pairs
-    as often as guessing would make likely. Tests are at the 5% level, corrected by Holm's method over all people, so
-    that few honest people are flagged. `rank(votes, exclude=check_annotators(votes).flagged)` is the ranking without
-    them.
+    Read the votes with `min_seconds=0`, so that fast answers are included. A person is *fast* with more than half of
+    the answers below `min_seconds`. A person is *one-sided* if the share of votes for one side is too far from 1/2 for
+    chance, and *contradictory* if they agree with the others less often than by guessing, or fail gold or repeated
+    pairs as often as a guesser would. Tests are at the 5% level, corrected by Holm's method over all people, so few
+    honest people are flagged. `rank(votes, exclude=check_annotators(votes).flagged)` is the ranking without them.
 
     Examples
     --------
@@ -294,7 +293,7 @@ def check_annotators(votes: Votes, *, min_seconds: float = FASTEST) -> Annotator
 
 
 def _predictions(tasks: Sequence[Vote]) -> dict[str, list[tuple[Vote, float]]]:
-    """For each person the untied votes, with the chance of the left side according to the votes of all others."""
+    """For each person, the untied votes with the chance of the left side by the votes of all others."""
     predictions: dict[str, list[tuple[Vote, float]]] = defaultdict(list)
     for question in dict.fromkeys(vote.question for vote in tasks):
         votes = [vote for vote in tasks if vote.question == question and vote.answer]
@@ -317,7 +316,7 @@ def _predictions(tasks: Sequence[Vote]) -> dict[str, list[tuple[Vote, float]]]:
 def _describe(
     name: str, votes: Sequence[Vote], predicted: Sequence[tuple[Vote, float]] | None, min_seconds: float
 ) -> tuple[Annotator, float, float]:
-    """A person without flags, and the p-values of voting for both sides alike and of answering as a careful person."""
+    """A person without flags, and the p-values for "votes for both sides equally" and "answers carefully"."""
     tasks = [vote for vote in votes if vote.kind == "task"]
     times = [vote.seconds for vote in tasks if vote.seconds is not None]
     untied = [vote for vote in tasks if vote.answer]
@@ -351,13 +350,13 @@ def _describe(
         repeats=passed[1],
         flags=(),
     )
-    # Small where so few right answers would be unusual even for one who is right three times out of four.
+    # Small if so few right answers would be unusual even for a person who is right three times out of four.
     below = [float(bdtr(right, count, 0.75)) for right, count in passed if count]
     return person, p_side, min([p_against, *below])
 
 
 def _reliability(agreement: float, expected: float, count: int) -> float:
-    """(agreement − 1/2) / (expected − 1/2), drawn towards 1 in proportion to its error: few votes say little."""
+    """(agreement − 1/2) / (expected − 1/2), shrunk towards 1 in proportion to its error."""
     if expected - 0.5 < 1e-6 or not count:
         return 1.0
     slope = (agreement - 0.5) / (expected - 0.5)
@@ -366,7 +365,7 @@ def _reliability(agreement: float, expected: float, count: int) -> float:
 
 
 def _count_pages(values: Sequence[tuple[Vote, float]]) -> tuple[int, int]:
-    """Of pages whose votes do not cancel out, those with a positive sum, and all; votes on unknown texts are pages."""
+    """The pages with a positive sum of votes, and all with a nonzero sum. Votes on unknown texts are pages."""
     sums: dict[Any, float] = defaultdict(float)
     for number, (vote, value) in enumerate(values):
         sums[(vote.prompt, vote.task, vote.pair) if vote.prompt or vote.task else number] += value
@@ -374,7 +373,7 @@ def _count_pages(values: Sequence[tuple[Vote, float]]) -> tuple[int, int]:
 
 
 def _repeats(own: Sequence[Vote]) -> list[bool]:
-    """For each repeated pair, whether the same side of the texts won again."""
+    """For each repeated pair, whether the same text won again."""
     first = {key: answers[0][1] for key, answers in oriented_answers([v for v in own if v.kind == "task"]).items()}
     again = oriented_answers([vote for vote in own if vote.kind == "repeat"])
     return [bool(np.sign(first[key]) == np.sign(answers[-1][1])) for key, answers in again.items() if key in first]

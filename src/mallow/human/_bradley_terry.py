@@ -1,4 +1,4 @@
-"""Scores from wins: the Bradley–Terry model, with what the votes can and cannot fix."""
+"""Scores from wins: the Bradley–Terry model, with checks of what the votes determine."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ _RIDGE = 0.25  # of the penalty: a normal prior with standard deviation 2 in log
 
 
 def bradley_terry(wins: Any, names: Sequence[str] | None = None, *, method: Method = "newton") -> Ranking:
-    """Bradley–Terry scores from how often each system beat each other one.
+    """Bradley–Terry scores from the number of wins of each system against each other system.
 
     P(i beats j) = 1 / (1 + exp(−(wᵢ − wⱼ) / 100)), by maximum likelihood, with mean 0 (paper: sec:a:human-eval:bt).
-    Errors assume independent votes; `rank` knows who voted, and takes the dependence of one person's votes into
-    account.
+    Errors assume independent votes; `rank` uses the names of voters to allow for the dependence of one person's votes.
 
     The maximum exists if, however the systems are split into two parts, each part has won against the other (Ford's
-    condition). Where it does not, a weak penalty keeps the scores finite, and a caveat says so. Where two parts were
-    never compared, no scores exist, and that is an error.
+    condition). Otherwise a weak penalty keeps the scores finite, with a caveat. If two parts were never compared, no
+    scores exist, which is an error.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ def _check_wins(wins: Any) -> Floats:
 
 
 def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[Caveat, ...]:
-    """An error where systems were never compared. A caveat where some never lost to the rest (Ford's condition)."""
+    """An error if systems were never compared. A caveat if some never lost to the rest (Ford's condition)."""
 
     def describe(part: Sequence[int]) -> str:
         return some_names([names[i] for i in part])
@@ -132,15 +131,15 @@ def connection_caveats(wins: Floats, names: Sequence[str], what: str) -> tuple[C
 
 
 def some_names(names: Sequence[str]) -> str:
-    """Names for a sentence; of more than four the first three, and how many more."""
+    """Names for a sentence; with more than four, the first three and the number of others."""
     return join_names(names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"])
 
 
 def fit_or_penalise(rows: Rows, *, penalise: bool) -> PairedFit:
-    """The maximum of the likelihood, or of the penalised one where it is asked for or the first does not exist."""
+    """The maximum of the likelihood, or of the penalised likelihood on request or if there is no maximum."""
     fit = None if penalise else fit_newton(rows)
     fit = fit_newton(rows, ridge=_RIDGE) if fit is None else fit
-    if fit is None:  # with a penalty the maximum exists; only numbers beyond all measure fail
+    if fit is None:  # with a penalty the maximum exists; only extreme numbers fail
         raise InputError("`votes` give no finite scores: the numbers of votes or the covariates are too extreme.")
     return fit
 
@@ -157,8 +156,8 @@ def build_ranking(
 ) -> Ranking:
     """The result, from coefficients and their errors in log-odds. The systems come first in both.
 
-    `clusterings` are the items and people of the rows, for the check of the fit; `effects` are the names of the other
-    coefficients, `facts` what the ranking says beside its scores.
+    `clusterings` are the items and people of the rows, for the check of the fit. `effects` are the names of the other
+    coefficients, and `facts` the other fields of the ranking.
     """
     n = len(systems)
     order = np.argsort(-fit.coefficients[:n], kind="stable")

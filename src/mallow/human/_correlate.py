@@ -1,4 +1,4 @@
-"""How far metrics agree with people: correlations with intervals that know the errors of both sides."""
+"""The agreement of metrics with people: correlations with intervals that include the errors of both sides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST_ROWS = 24  # chosen: more do not fit a screen; they are in the JSON and in the data frame
+_MOST_ROWS = 24  # chosen: more do not fit on a screen; they are in the JSON and in the data frame
 Floats = NDArray[np.float64]
 _EXACT = 7  # systems up to which all permutations are tried
 _PERMUTATIONS = 9999
@@ -33,7 +33,7 @@ _SPREADS = np.array([0.35, 0.6, 0.8, 1.0, 1.25])  # of the true values, as share
 
 @dataclass(frozen=True)
 class Correlation:
-    """How far one metric agrees with people by one criterion.
+    """The agreement of one metric with people by one criterion.
 
     Attributes
     ----------
@@ -42,19 +42,19 @@ class Correlation:
     criterion : str
         The question that people answered.
     systems : tuple of str
-        Those that both sides know.
+        The systems with values on both sides.
     spearman : Estimate
-        Spearman's correlation of the values as given, and an interval that contains the one of the true values of these
-        systems with 95% confidence. It reflects the errors of both sides; other systems than these may differ by more.
+        Spearman's correlation of the values, and an interval that contains the correlation of the true values of these
+        systems with 95% confidence. It reflects the errors of both sides; different systems may differ by more.
     kendall : Estimate
-        Kendall's correlation, likewise.
+        Kendall's correlation, with the same kind of interval.
     pearson : Estimate
-        Pearson's correlation, likewise.
+        Pearson's correlation, with the same kind of interval.
     worst_case : float
         The smallest Spearman correlation if each value of the metric moves by one standard deviation
         (paper: eq:worse-case-spearman).
     p_value : float
-        Of the Spearman correlation, by permutations of the systems, two-sided: whether there is any association.
+        The two-sided p-value for "no association", by permutations of the systems (Spearman correlation).
     """
 
     metric: str
@@ -76,8 +76,7 @@ class Correlations(Result):
     correlations : tuple of Correlation
         For each metric and criterion.
     best : dict
-        Criterion → the metric with the highest Spearman correlation if it is above each other one outside the noise, or
-        None.
+        Criterion → the metric whose Spearman correlation is higher than all others by more than noise, or None.
     metrics : dict
         Metric → system → (value, standard deviation); higher is better.
     people : dict
@@ -131,7 +130,7 @@ class Correlations(Result):
         )
 
     def sentences(self) -> list[str]:
-        """For each criterion, which metric agrees best, and whether that is more than noise."""
+        """For each criterion, the metric that agrees best, and whether this is more than noise."""
         lines = []
         for criterion, best in self.best.items():
             ordered = _best_first(self.correlations, criterion)
@@ -233,21 +232,21 @@ def correlate(
     draws: int = 2000,
     rng: int | np.random.Generator | None = 0,
 ) -> Correlations:
-    """Rank and linear correlations of metrics with the scores that people gave, with intervals that know both errors.
+    """Rank and linear correlations of metrics with people's scores, with intervals that include both errors.
 
     Parameters
     ----------
     metrics : Comparison, table of baselines, path, or mapping metric → system → value
-        Higher is better. A value may be a pair: the value and its standard deviation. Of a comparison the published and
-        the certified MAUVE are taken; of baselines −|T(Q) − T(P)|. A path is the JSON file of these, or a .csv file
+        Higher is better. A value may be a pair: the value and its standard deviation. A comparison gives the published
+        and the certified MAUVE, and baselines give −|T(Q) − T(P)|. A path is the JSON file of these, or a .csv file
         with a column for the system and one per metric. A column "X std" holds the standard deviations of "X".
     people : Ranking, Rankings, JudgedRanking, path, or mapping criterion → system → score
         As for metrics. A ranking brings the covariance of its scores.
     reference : str or None
-        The name under which `metrics` holds the values of the reference text: metrics that have it are compared by
-        their distance from it, −|T(Q) − T(P)| (paper: sec:expt-setup:human-eval).
+        The name of the reference text in `metrics`. Metrics with a value for it are compared by their distance from it,
+        −|T(Q) − T(P)| (paper: sec:expt-setup:human-eval).
     draws : int
-        Of the true values, for the intervals.
+        Draws of the true values, for the intervals.
     rng : int, Generator or None
 
     Examples
@@ -320,7 +319,7 @@ def _correlation(
 
 
 def _permuted(x: Floats, y: Floats, rng: np.random.Generator) -> float:
-    """How often a permutation of the systems gives a rank correlation at least as far from 0."""
+    """The share of permutations of the systems with a rank correlation at least as far from 0."""
     first, second = average_ranks(x), average_ranks(y)
     first, second = first - first.mean(), second - second.mean()
     observed = abs(float(first @ second)) - 1e-9
@@ -332,10 +331,9 @@ def _permuted(x: Floats, y: Floats, rng: np.random.Generator) -> float:
 
 
 def _best(criterion: str, made: list[Correlation], samples: dict[tuple[str, str], Floats]) -> str | None:
-    """The metric whose draws are above those of each other metric with 97.5% probability.
+    """The metric whose draws are above the draws of each other metric with 97.5% probability.
 
-    Draws of two metrics are independent here, although people's errors are common to both: fewer are marked than could
-    be.
+    Draws of two metrics are independent here, although people's errors are common to both, so this is conservative.
     """
     ordered = _best_first(made, criterion)
     if len(ordered) < 2:
@@ -390,7 +388,7 @@ def draw_true_values(
 
     The true values of a system are a draw from a bivariate normal distribution whose mean, spreads and correlation are
     unknown (flat on a grid). The measurements add normal errors with the given covariances. Drawing each side by itself
-    would put the errors in twice and pull all correlations towards 0.
+    would count the errors twice and pull all correlations towards 0.
     """
     n = len(x)
     sides = [_standardised(x, x_covariance), _standardised(y, y_covariance)]
@@ -411,7 +409,7 @@ def draw_true_values(
     parts = []
     for place in np.flatnonzero(counts):
         gain = np.linalg.solve(prior[place] + noise + 1e-9 * np.eye(2 * n), prior[place]).T
-        # A draw of truth and errors, corrected by what the measurements say: exact, and works where an error is 0.
+        # A draw of truth and errors, corrected by the measurements, which is exact and works with an error of 0.
         truth = rng.standard_normal((counts[place], 2 * n)) @ np.linalg.cholesky(prior[place] + 1e-9 * np.eye(2 * n)).T
         errors = rng.standard_normal((counts[place], 2 * n)) @ _root(noise).T
         parts.append(truth + (both - truth - errors) @ gain.T)

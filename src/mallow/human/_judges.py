@@ -1,4 +1,4 @@
-"""Judges beside people: valid intervals from many votes of programs and few of people (prediction-powered)."""
+"""Judges and people: valid intervals from many votes of programs and few of people (prediction-powered)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from mallow.human._rank import as_votes, cluster_votes
 from mallow.human._rankings import JudgedRanking
 from mallow.human._votes import Vote, Votes
 
-_MOST = 0.99  # of the weight of the judges: people always count
+_MOST = 0.99  # largest weight of the judges: people always count
 _FOLDS = 5
-_FEW = 200  # chosen: of people's votes beside judges, below which the normal approximation is rough
+_FEW = 200  # chosen: votes of people below which the normal approximation is rough
 
 
 def rank_with_judges(
@@ -43,23 +43,23 @@ def rank_with_judges(
     judges: Sequence[str] | None = None,
     rng: int | np.random.Generator | None = 0,
 ) -> JudgedRanking:
-    """Systems ranked by few votes of people and many of judges; intervals are valid whatever the judges are worth.
+    """Systems ranked by few votes of people and many of judges, with valid intervals for any quality of judges.
 
-    Prediction-powered inference (Angelopoulos et al., 2023) for Bradley–Terry: the judges' votes on all pairs, minus
-    what the pairs that people voted on show of their error. With weight λ the scores θ solve
+    Prediction-powered inference (Angelopoulos et al., 2023) for Bradley–Terry uses the judges' votes on all pairs,
+    minus an estimate of their error from the pairs that people voted on. With weight λ the scores θ solve
 
         Σ_labelled x (y − λ f − (1 − λ) p(θ)) + (n/N) λ Σ_unlabelled x (f − p(θ)) = 0
 
-    where y are the points that people gave, ties as half, f what the judges' votes predict of them, by a regression
-    learned from other pairs, and λ makes the intervals shortest. The pairs that people voted on must be a random part
-    of all pairs. Judges that answer at random get weight 0 and do no harm.
+    where y are the points that people gave (ties count as half), f is their prediction from the judges' votes, by a
+    regression learned from other pairs, and λ makes the intervals shortest. The pairs that people voted on must be a
+    random part of all pairs. Judges that answer at random get weight 0 and do no harm.
 
     Parameters
     ----------
     votes : Votes or path
-        Of people and of judges (`Vote.judge`); votes on the same pair of texts have the same `task`.
+        Votes of people and of judges (`Vote.judge`). Votes on the same pair of texts have the same `task`.
     question : str or None
-        None: the only one.
+        None: the only question.
     judges : sequence of str, or None
         Which judges to use; None: all.
     rng : int, Generator or None
@@ -125,7 +125,7 @@ def rank_with_judges(
 
 @dataclass(frozen=True)
 class Tasks:
-    """Pairs of texts, as they were shown.
+    """Pairs of texts, in the order shown.
 
     Attributes
     ----------
@@ -133,13 +133,13 @@ class Tasks:
     left, right : arrays (m,)
         The systems.
     people : array (m,)
-        What people gave to the left side, ties as half; nan where they did not vote.
+        People's points for the left side, ties as half; nan without a vote.
     votes : array (m, judges)
-        What each judge gave to the left side; nan where it did not vote.
+        Each judge's points for the left side; nan without a vote.
     judges : array (m,)
-        What the judges say of people's vote: a prediction made without it.
+        The prediction of people's vote from the judges, made without it.
     votes_of_people : tuple of tuples of Vote
-        Those on each pair.
+        People's votes on each pair.
     shown : tuple of Vote
         A judge's vote on each pair.
     """
@@ -155,22 +155,22 @@ class Tasks:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Where people voted."""
+        """Whether people voted on each pair."""
         return ~np.isnan(self.people)
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many pairs people voted on, and how many they did not."""
+        """The numbers of pairs with and without votes of people."""
         return int(self.labelled.sum()), int((~self.labelled).sum())
 
     def wins(self, points: Floats) -> Floats:
-        """wins[i, j], by what somebody gave to the left sides; nan where they did not vote."""
+        """wins[i, j], from points for the left sides; nan without a vote."""
         there = ~np.isnan(points)
         return count_wins(self.left[there], self.right[there], points[there], len(self.names))
 
 
 def _gather(votes: Votes, judges: Sequence[str], rng: np.random.Generator) -> Tasks:
-    """All pairs that a judge voted on. A pair is known by its task, or its prompt, and the sides of its systems."""
+    """All pairs that a judge voted on. A pair is identified by its task (or prompt) and the sides of its systems."""
     people: dict[tuple[str, str, str], list[Vote]] = defaultdict(list)
     others: dict[tuple[str, str, str], dict[str, Vote]] = defaultdict(dict)
     for vote in votes:
@@ -195,9 +195,8 @@ def _gather(votes: Votes, judges: Sequence[str], rng: np.random.Generator) -> Ta
 def _predict(tasks: Tasks, rng: np.random.Generator) -> Floats:
     """People's points, predicted from the judges' votes by least squares.
 
-    The regression is learned from other pairs than the one it predicts (folds), which is what makes the intervals
-    valid. It knows each judge's vote, whether it is a tie, how strong that judge finds both systems, and how strong
-    people do.
+    The regression is learned from other pairs than the pair it predicts (folds), which makes the intervals valid. It
+    uses each judge's vote, whether it is a tie, and the strength of both systems by this judge and by people.
     """
     columns = [np.ones(len(tasks.left))]
     for points in tasks.votes.T:
@@ -211,7 +210,7 @@ def _predict(tasks: Tasks, rng: np.random.Generator) -> Floats:
     for fold in range(_FOLDS):
         learn = tasks.labelled & (folds != fold)
         features = np.column_stack([judged, _strengths(tasks, np.where(learn, tasks.people, np.nan))])
-        ridge = np.eye(features.shape[1])  # a pair's worth of doubt
+        ridge = np.eye(features.shape[1])  # a prior worth one pair
         gram = features[learn].T @ features[learn] + ridge
         coefficients = np.linalg.solve(gram, features[learn].T @ (tasks.people[learn] - 0.5))
         predicted = 0.5 + features @ coefficients
@@ -231,9 +230,9 @@ def _strengths(tasks: Tasks, points: Floats) -> Floats:
 
 
 def _rows(tasks: Tasks, weight: float) -> tuple[Rows, NDArray[np.int64]]:
-    """The equation above as weighted rows, and their pairs.
+    """The equation of `rank_with_judges` as weighted rows, and their pairs.
 
-    Each vote of people is a row with the points (y − λf) / (1 − λ), each pair without one has the points f.
+    Each vote of people is a row with the points (y − λf) / (1 − λ). Each pair without one is a row with the points f.
     """
     n, m = tasks.sizes
     counts = np.array([len(votes) for votes in tasks.votes_of_people])
@@ -259,9 +258,9 @@ def _solve(tasks: Tasks, weight: float) -> PairedFit:
 
 
 def _errors(tasks: Tasks, weight: float, fit: PairedFit) -> Errors:
-    """Clustered as for people alone; pairs without a vote of people belong to their items as well.
+    """Errors are clustered as for people; pairs without a vote of people also belong to their items.
 
-    The numbers of pairs with and without votes of people are given, so that each kind varies around its own mean.
+    The numbers of pairs with and without votes of people are fixed, so each kind varies around its own mean.
     """
     rows, pairs = _rows(tasks, weight)
     scores = row_scores(rows, fit).toarray()
@@ -277,7 +276,7 @@ def _errors(tasks: Tasks, weight: float, fit: PairedFit) -> Errors:
 
 
 def _scores(tasks: Tasks, fit: PairedFit) -> tuple[Floats, Floats]:
-    """x (y − p) and x (f − p) for each pair. The first is 0 where people did not vote."""
+    """x (y − p) and x (f − p) for each pair. The first is 0 without a vote of people."""
     design = make_design(tasks.left, tasks.right, len(tasks.names))
     expected = expit(design @ fit.coefficients)
     people = np.where(tasks.labelled, tasks.people - expected, 0.0)
@@ -286,7 +285,7 @@ def _scores(tasks: Tasks, fit: PairedFit) -> tuple[Floats, Floats]:
 
 
 def _best_weight(tasks: Tasks, fit: PairedFit) -> float:
-    """The λ with the least sum of variances of the scores (Angelopoulos, Duchi and Zrnic, 2023: power tuning)."""
+    """The λ with the smallest sum of variances of the scores (Angelopoulos, Duchi and Zrnic, 2023: power tuning)."""
     by_people, by_judges = _scores(tasks, fit)
     labelled, (n, m), k = tasks.labelled, tasks.sizes, len(tasks.names)
     centre = np.eye(k) - 1.0 / k

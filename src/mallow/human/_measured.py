@@ -1,4 +1,4 @@
-"""Values of systems with their errors, whatever they come from: rankings, comparisons, tables, mappings, files."""
+"""Values of systems with their errors, from rankings, comparisons, tables, mappings or files."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ def measure_metrics(metrics: Any, reference: str | None) -> dict[str, Measured]:
 
 
 def _gap(measured: Measured, reference: str) -> Measured:
-    """−|T(Q) − T(P)| for a metric whose value is known for the reference P. Others are as they are."""
+    """−|T(Q) − T(P)| for a metric with a value for the reference P. Other metrics do not change."""
     if reference not in measured.values:
         return measured
     ideal = measured.values[reference]
     systems = tuple(name for name in measured.values if name != reference)
     values, covariance = measured.take(systems)
-    # Ten digits: 0.003 − 0.002 and 0.001 are one distance.
+    # Rounded to ten digits, so that 0.003 − 0.002 and 0.001 are the same distance.
     gaps = {name: float(f"{-abs(float(v) - ideal):.10g}") for name, v in zip(systems, values, strict=True)}
     return Measured(gaps, covariance)
 
 
 def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
-    """The published MAUVE, with the spread of repeat samples, and the certified one, with its one-sided limit."""
+    """The published MAUVE, with the spread of repeat samples, and the certified MAUVE, with its one-sided limit."""
     published, certified = {}, {}
     for name, score in comparison.scores.items():
         low, high = score.interval.get("mauve", (math.nan, math.nan))
@@ -114,7 +114,7 @@ def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
 def _from_limits(certified: Mapping[str, tuple[float, float, bool]]) -> Measured:
     """Values with errors from their limits.
 
-    A limit cut off at 1 hides the error: the mean of the others replaces it.
+    A limit cut off at 1 hides the error, which is replaced by the mean of the others.
     """
     whole = [std for _, std, cut in certified.values() if not cut]
     usual = float(np.mean(whole)) if whole else 0.0

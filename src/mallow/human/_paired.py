@@ -18,22 +18,22 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SCALE = 100.0  # log-odds of 1 in points; paper: sec:a:human-eval:bt, "the scaling factor 100 is arbitrary"
-_CLOSE = 1e-12  # of a step in log-odds, at which both methods stop; their scores then agree to 1e-8 on the scale of 100
+_CLOSE = 1e-12  # step in log-odds at which both methods stop; their scores then agree to 1e-8 on the scale of 100
 _STEPS = 100
-_TERMS = 300  # of a series, at most
-_ROUNDS = 1_000_000  # of Zermelo's algorithm, which converges slowly where few votes connect two groups
+_TERMS = 300  # largest number of terms of a series
+_ROUNDS = 1_000_000  # of Zermelo's algorithm, which converges slowly if few votes connect two groups
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Comparisons, one per row; equal ones may be merged with a weight.
+    """Comparisons, one per row; equal rows may be merged with a weight.
 
     Attributes
     ----------
     design : sparse matrix (m, p)
         +1 for the left system, −1 for the right one, then the covariates.
     points : array (m,)
-        What the left side got: 1, 0, or 1/2 for a tie.
+        The points of the left side: 1, 0, or 1/2 for a tie.
     weight : array (m,)
     systems : int
         The first columns; their coefficients are determined up to a shift and have mean 0.
@@ -49,7 +49,7 @@ class Rows:
 
     @classmethod
     def of_wins(cls, wins: Floats) -> Rows:
-        """One row for all wins of a system against another one."""
+        """Rows for the wins of each system against each other system."""
         left, right = np.nonzero(wins)
         return cls(make_design(left, right, len(wins)), np.ones(len(left)), wins[left, right], len(wins))
 
@@ -75,7 +75,7 @@ def make_design(left: Ints, right: Ints, systems: int) -> Any:
 
 
 def count_wins(left: Ints, right: Ints, points: Floats, systems: int) -> Floats:
-    """wins[i, j]: how often i beat j, a tie being half a win for both."""
+    """wins[i, j]: the number of wins of i against j; a tie is half a win for both."""
     wins = np.zeros((systems, systems))
     np.add.at(wins, (left, right), points)
     np.add.at(wins, (right, left), 1.0 - points)
@@ -83,7 +83,7 @@ def count_wins(left: Ints, right: Ints, points: Floats, systems: int) -> Floats:
 
 
 def _parts(rows: Rows, coefficients: Floats) -> tuple[float, Floats, Floats, Floats, Floats, Floats]:
-    """Log-likelihood; per row the derivatives by η and by the tie parameter τ, and the second ones (ηη, ητ, ττ)."""
+    """The log-likelihood, and per row the derivatives by η and the tie parameter τ, first and second (ηη, ητ, ττ)."""
     y, w = rows.points, rows.weight
     if not rows.davidson:
         eta = rows.design @ coefficients
@@ -103,7 +103,7 @@ def _parts(rows: Rows, coefficients: Floats) -> tuple[float, Floats, Floats, Flo
 
 
 def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
-    """The maximum of the likelihood, minus ridge/2 · Σθ²; None where it does not exist or cannot be reached."""
+    """The maximum of the likelihood minus ridge/2 · Σθ²; None if it does not exist or cannot be reached."""
     n, k = rows.systems, rows.design.shape[1] + rows.davidson
     coefficients = np.zeros(k)
     shift = np.zeros((k, k))
@@ -140,7 +140,7 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
 
 
 def residuals(rows: Rows, fit: PairedFit) -> tuple[Floats, Floats]:
-    """Per row, what the left side got beyond its expectation, and its variance under the model. Both weighted."""
+    """Per row, the left side's points minus their expectation, and their variance under the model, both weighted."""
     _, by_eta, _, second, *_ = _parts(rows, fit.coefficients)
     return by_eta, second
 
@@ -152,10 +152,10 @@ class Errors:
     Attributes
     ----------
     covariance : array (p, p)
-        Of the coefficients, with what the votes on one item, or of one person, have in common.
+        The covariance of the coefficients, allowing for the dependence of votes on one item or by one person.
     least : array (p, p)
-        The covariance if votes were independent. With few clusters the first one may be near 0 by chance: an interval
-        is never shorter than single votes make it.
+        The covariance if votes were independent. With few clusters `covariance` may be near 0 by chance. An interval is
+        never shorter than for independent votes.
     freedom : array (p,)
         Degrees of freedom of each coefficient, for Student's quantiles.
     """
@@ -171,19 +171,19 @@ class Errors:
         return cls(inverse, inverse, np.full(len(inverse), np.inf))
 
     def reach(self, contrast: Floats) -> float:
-        """From the middle of the 95% interval of a contrast to its ends."""
+        """Half the length of the 95% interval of a contrast."""
         clustered, single, freedom = self._of(contrast)
         return max(clustered * float(stdtrit(freedom, 0.975)), single * NORMAL)
 
     def p_value(self, contrast: Floats, value: float) -> float:
-        """Two-sided, for a contrast of 0."""
+        """The two-sided p-value for a contrast of 0."""
         clustered, single, freedom = self._of(contrast)
         tails = [stdtr(freedom, -abs(value) / clustered)] if clustered > 0.0 else []
         tails += [ndtr(-abs(value) / single)] if single > 0.0 else []
         return 2 * float(max(tails)) if tails else float(value == 0.0)
 
     def _of(self, contrast: Floats) -> tuple[float, float, float]:
-        """Both standard errors, and the fewest degrees of freedom of the coefficients that the contrast is about."""
+        """Both standard errors, and the smallest degrees of freedom of the coefficients in the contrast."""
         errors = (
             max(float(contrast @ covariance @ contrast), 0.0) ** 0.5 for covariance in (self.covariance, self.least)
         )
@@ -191,7 +191,7 @@ class Errors:
         return *errors, float(self.freedom[size > size.max() * 0.999].min())
 
     def joint(self) -> Floats:
-        """A covariance that is nowhere below either of both."""
+        """A covariance that is at least as large as both in every direction."""
         return self.least + _positive(self.covariance - self.least)
 
 
@@ -203,15 +203,15 @@ def _positive(matrix: Floats) -> Floats:
 
 
 def cluster_errors(rows: Rows, fit: PairedFit, clusterings: Sequence[Ints], scores: Any = None) -> Errors:
-    """Errors of coefficients where rows depend on each other within several kinds of clusters, as items and people.
+    """Errors of coefficients with rows that depend on each other within clusters, such as items and people.
 
-    For two kinds the variance is that of the first plus that of the second minus that of what both have in common
+    For two kinds the variance is the sum of the variances by each kind minus the variance by their intersections
     (Cameron, Gelbach and Miller, 2011), made positive semi-definite. Each of the first two is a jackknife that leaves
     out one cluster at a time, by one Newton step (CR3, which has no downward bias with few clusters). The degrees of
     freedom are one less than the effective number of clusters, 1/Σw², with w the share of a cluster in the information
-    about a coefficient. The fewer of both kinds count.
+    about a coefficient. The smaller of both kinds counts.
 
-    `scores` are the derivatives of the likelihood by row and coefficient, where they are not those of the fit.
+    `scores` are the derivatives of the likelihood by row and coefficient, by default from the fit.
     """
     inverse = fit.invert()
     scores = row_scores(rows, fit) if scores is None else scores
@@ -224,7 +224,7 @@ def cluster_errors(rows: Rows, fit: PairedFit, clusterings: Sequence[Ints], scor
     steps = [_leave_out(groups, scores, factors, groups[owners], inverse) for groups in kinds]
     covariance = _positive(sum((own.T @ own for own in steps), np.zeros_like(inverse)) - (len(steps) - 1) * least)
     if fit.penalised or not scores.count_nonzero():
-        least = inverse  # votes that leave no residuals do not show their noise
+        least = inverse  # votes without residuals do not show their noise
     contrasts = np.eye(len(inverse))
     contrasts[: rows.systems, : rows.systems] -= 1.0 / rows.systems
     information = np.asarray((factors @ (inverse @ contrasts)) ** 2)
@@ -246,7 +246,7 @@ def _effective(parts: Floats) -> Floats:
 
 
 def _leave_out(groups: Ints, scores: Any, factors: Any, owners: Ints, inverse: Floats) -> Floats:
-    """By how much the coefficients move when a cluster is left out, (I − I_g)⁻¹ s_g, scaled as a jackknife.
+    """The change of the coefficients when a cluster is left out, (I − I_g)⁻¹ s_g, scaled as a jackknife.
 
     The series Σ (I⁻¹ I_g)ᵏ I⁻¹ s_g converges since no cluster has all information.
     """
@@ -298,13 +298,13 @@ def fit_zermelo(wins: Floats) -> Floats:
         w = new
         rate = min(change / before, 0.999999) if before > 0 else 0.0
         if change <= _CLOSE * (1.0 - rate) or change == 0.0:
-            break  # what is still to come is a geometric series
+            break  # the remaining steps are a geometric series
         before = change
     return w
 
 
 def components(wins: Floats, *, strong: bool) -> list[list[int]]:
-    """Groups of systems that are connected by comparisons; `strong`: by wins in both directions (Ford's condition)."""
+    """Groups of systems connected by comparisons; `strong`: by wins in both directions (Ford's condition)."""
     from scipy.sparse.csgraph import connected_components
 
     kind = "strong" if strong else "weak"
@@ -315,12 +315,12 @@ def components(wins: Floats, *, strong: bool) -> list[list[int]]:
 def check_pairs(
     rows: Rows, fit: PairedFit, names: Sequence[str], clusterings: Sequence[Ints] = ()
 ) -> tuple[tuple[PairCheck, ...], float | None]:
-    """Each pair's votes beside what the model predicts, the largest deviation first, and the p-value of the whole.
+    """Each pair's votes and their prediction by the model, the largest deviation first, and the overall p-value.
 
-    The error of a deviation takes into account that the scores were fitted to the same votes, and what votes have in
-    common within clusters, such as items and people. It is never smaller than that of independent votes. A tie that
-    counts as half a win for both varies less than a vote: the variance of the model is multiplied by the ratio of the
-    squared residuals to it, where that is below 1. Nothing can be checked where there are no more pairs than scores.
+    The error of a deviation allows for the fit of the scores to the same votes, and for the dependence of votes within
+    clusters, such as items and people. It is never smaller than for independent votes. A tie that counts as half a win
+    for both varies less than a vote, so the variance of the model is multiplied by the ratio of the squared residuals
+    to it, if that is below 1. No check is possible unless there are more pairs than scores.
     """
     n = rows.systems
     systems = rows.design[:, :n].tocsc()
@@ -347,7 +347,7 @@ def check_pairs(
     p_values, whole = 2 * ndtr(-np.abs(z)), float(chdtrc(freedom, float((gaps**2 / spread).sum())))
     if clusterings:
         places = np.arange(count), pair_of_row
-        shares = variance / (gather @ variance)[pair_of_row]  # deviations of rows are around that of their pair
+        shares = variance / (gather @ variance)[pair_of_row]  # deviations of rows are centred on their pair
         around = sparse.csr_matrix((sign * residual - shares * gaps[pair_of_row], places), shape=(count, len(codes)))
         clustered = _clustered_gaps(around, row_scores(rows, fit), inverse @ moved.T, clusterings)
         information = sparse.csr_matrix((variance, places), shape=(count, len(codes)))
@@ -372,8 +372,8 @@ def check_pairs(
 def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Sequence[Ints]) -> Floats:
     """The covariance of the deviations of pairs, from sums over clusters of one or two kinds, as in `cluster_errors`.
 
-    `deviations` (m, pairs) and `scores` (m, p) are those of rows; `along` (p, pairs) is how the deviations move with
-    what the scores were fitted to.
+    `deviations` (m, pairs) and `scores` (m, p) belong to rows. `along` (p, pairs) is the change of the deviations with
+    the fitted scores.
     """
     kinds = [np.unique(groups, return_inverse=True)[1].ravel() for groups in clusterings]
     common = np.unique(np.column_stack(kinds), axis=0, return_inverse=True)[1].ravel()
@@ -389,15 +389,15 @@ def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Se
 
 
 def _misfit_in_clusters(deviations: Floats, covariance: Floats, clusters: int) -> float:
-    """The p-value of the sum of squares of deviations with this covariance, estimated from so many clusters.
+    """The p-value of the sum of squares of deviations with this covariance, estimated from this many clusters.
 
-    A sum of squares with unequal variances λ is nearly that of (Σλ)²/Σλ² equal ones (Satterthwaite). The noise of
-    the estimate adds (Σλ)²/(clusters − 1) to Σλ², which is taken off, and makes χ² an F.
+    A sum of squares with unequal variances λ is nearly a sum of (Σλ)²/Σλ² squares with equal variances (Satterthwaite).
+    The noise of the estimate adds (Σλ)²/(clusters − 1) to Σλ², which is subtracted, and turns χ² into F.
     """
     values = np.linalg.eigvalsh((covariance + covariance.T) / 2)
     total, noise = float(values.sum()), max(clusters - 1, 1)
     if total <= 0.0:
-        return 0.0  # clusters show less noise than single votes, which then decide
+        return 0.0  # clusters show less noise than single votes, so single votes decide
     squares = max(
         float((values**2).sum()) - total**2 / noise, total**2 / np.count_nonzero(values > 1e-9 * values.max())
     )

@@ -23,8 +23,8 @@ Ties = Literal["half", "random", "davidson"]
 Effect = Literal["left", "length"]
 TIES: tuple[Ties, ...] = ("half", "random", "davidson")
 EFFECTS: tuple[Effect, ...] = ("left", "length")
-FEWEST_CLUSTERS = 5  # items or annotators, below which their differences cannot be seen
-_FEW = 20  # chosen: with fewer of them intervals are long
+FEWEST_CLUSTERS = 5  # with fewer items or annotators, their differences cannot be estimated
+_FEW = 20  # chosen: with fewer of them, intervals are long
 
 
 def rank(
@@ -38,12 +38,12 @@ def rank(
 ) -> Ranking:
     """Systems ranked by the votes of people, by Bradley–Terry.
 
-    "Definitely" and "slightly" count alike, as published (paper: sec:a:human-eval:bt). Votes of one person depend on
-    each other, and so do votes on one prompt: errors are clustered by both (`Vote.annotator`; `Vote.prompt`, or
-    `Vote.task` where prompts are not known), with Student's quantiles for few of them. The intervals are about what
-    other people would say about other prompts. Votes whose prompt or annotator is not known count as independent in
-    that respect. Gold pairs, repeated pairs and judges that are programs take no part; `Ranking.dropped` counts the
-    votes that were left out.
+    "Definitely" and "slightly" count the same, as published (paper: sec:a:human-eval:bt). Votes of one person depend on
+    each other, and so do votes on one prompt. Errors are therefore clustered by both (`Vote.annotator`; `Vote.prompt`,
+    or `Vote.task` if prompts are not known), with Student's quantiles for few clusters. The intervals are for the
+    answers of other people about other prompts. Votes with an unknown prompt or annotator count as independent in that
+    respect. Gold pairs, repeated pairs and judges that are programs are not used; `Ranking.dropped` counts the votes
+    that were left out.
 
     Parameters
     ----------
@@ -52,16 +52,15 @@ def rank(
     question : str or None
         None: the only question.
     ties : str
-        "half": half a win for each, which gives on average the scores of "random" without its noise. "random": a win
-        for one of them at random, as published. "davidson": a third outcome with a parameter of its own (Davidson,
-        1970).
+        "half": half a win for each, which gives the average scores of "random" without its noise. "random": a win for
+        one of them at random, as published. "davidson": a third outcome with its own parameter (Davidson, 1970).
     effects : collection of str
-        "left": the advantage of standing on the left. "length": that of the longer text. Scores are then those of texts
-        on equal terms.
+        "left": the advantage of the left side. "length": the advantage of the longer text. Scores are then adjusted for
+        these.
     exclude : collection of str
         Annotators whose votes are left out.
     rng : int, Generator or None
-        For ties at random.
+        For random ties.
 
     Examples
     --------
@@ -84,7 +83,7 @@ def rank_all(
     exclude: Collection[str] = (),
     rng: int | np.random.Generator | None = 0,
 ) -> Rankings:
-    """The ranking by each question, as `rank` makes it."""
+    """The ranking by each question, as in `rank`."""
     given, seed = as_votes(votes), seed_from(rng)
     if not given.questions:
         raise InputError(_no_votes(given))
@@ -95,7 +94,7 @@ def rank_all(
 
 
 def as_votes(votes: Votes | str | os.PathLike[str]) -> Votes:
-    """Votes as they are. A path is read."""
+    """Votes unchanged. A path is read."""
     if isinstance(votes, Votes):
         return votes
     if isinstance(votes, str | os.PathLike):
@@ -187,11 +186,11 @@ def _add_effects(design: Any, votes: Sequence[Vote], effects: Collection[Effect]
 
 
 def cluster_votes(votes: Sequence[Vote], others: Sequence[Vote] = ()) -> tuple[list[NDArray[np.int64]], list[Caveat]]:
-    """For each vote the number of its item and of its annotator, and doubts where there are too few of them.
+    """For each vote, the numbers of its item and annotator, and caveats if there are too few of them.
 
-    An item is a prompt, or a task where prompts are not known. A vote on an unknown item, or by an unknown person, is a
-    cluster of its own. With fewer than five of a kind their differences cannot be seen: the intervals then hold for
-    these alone. `others` are votes that were not given by people. They have items only.
+    An item is a prompt, or a task if prompts are not known. A vote on an unknown item, or by an unknown person, is a
+    separate cluster. With fewer than five of a kind their differences cannot be estimated, and the intervals only hold
+    for these. `others` are votes of programs, which only have items.
     """
     prompts, people = [vote.prompt for vote in votes], [vote.annotator for vote in votes]
     few_prompts = _few(prompts)
@@ -205,13 +204,13 @@ def cluster_votes(votes: Sequence[Vote], others: Sequence[Vote] = ()) -> tuple[l
     clusterings = []
     for names in kinds:
         numbers: dict[object, int] = {}
-        labels = [name or place for place, name in enumerate(names)]  # an unknown one is like no other
+        labels = [name or place for place, name in enumerate(names)]  # an unknown one differs from all others
         clusterings.append(np.array([numbers.setdefault(label, len(numbers)) for label in labels]))
     return clusterings, caveats
 
 
 def _count_caveats(kind: str, noun: str, names: Sequence[str]) -> list[Caveat]:
-    """A caveat where all items or annotators are known, and few."""
+    """A caveat if all items or annotators are known, and there are few."""
     count = len(set(names))
     if not all(names) or count >= _FEW:
         return []
@@ -227,5 +226,5 @@ def _count_caveats(kind: str, noun: str, names: Sequence[str]) -> list[Caveat]:
 
 
 def _few(names: Sequence[str]) -> bool:
-    """Whether all are known, and too few to see how they differ."""
+    """Whether all are known, with too few to estimate their differences."""
     return all(names) and len(set(names)) < FEWEST_CLUSTERS

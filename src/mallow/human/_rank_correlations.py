@@ -13,8 +13,8 @@ from mallow.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_EQUAL = 1e-12  # ends this close, as a share of the largest one, are one value: decimals are not exact in binary
-_DEEP = 12.0  # chosen: with more than 2^12 states at one place, one interval is tried both ways
+_EQUAL = 1e-12  # ends this close, relative to the largest, are equal, since decimals are not exact in binary
+_DEEP = 12.0  # chosen: with more than 2^12 states at one place, both ends of one interval are tried
 
 
 def average_ranks(values: Floats) -> Floats:
@@ -32,7 +32,7 @@ def average_ranks(values: Floats) -> Floats:
 
 
 def pearson(x: Floats, y: Floats) -> Floats:
-    """The correlation along the last axis; nan where one side is constant."""
+    """The correlation along the last axis; nan if one side is constant."""
     x, y = x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True)
     norm = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -41,7 +41,7 @@ def pearson(x: Floats, y: Floats) -> Floats:
 
 
 def spearman(x: Floats, y: Floats) -> Floats:
-    """The rank correlation along the last axis; nan where one side is constant.
+    """The rank correlation along the last axis; nan if one side is constant.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def spearman(x: Floats, y: Floats) -> Floats:
 
 
 def kendall(x: Floats, y: Floats) -> Floats:
-    """Kendall's τ-b along the last axis: agreement of the order of pairs; nan where one side is constant."""
+    """Kendall's τ-b along the last axis: agreement of the order of pairs; nan if one side is constant."""
     one, two = np.triu_indices(x.shape[-1], 1)
     first, second = np.sign(x[..., one] - x[..., two]), np.sign(y[..., one] - y[..., two])
     norm = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
@@ -65,13 +65,14 @@ def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
     """The smallest Spearman correlation of a metric with `target` if each value moves by one standard deviation.
 
     The minimum of ρ((aᵢ + σᵢ sᵢ), h) over all signs σᵢ ∈ {−1, 1} (paper: eq:worse-case-spearman), with average ranks
-    where values are equal. It is at most the correlation of the best signs, and often below that of the means.
+    for equal values. It is at most the correlation for any choice of signs, and often below the correlation of the
+    means.
 
-    The minimum is exact. Only systems whose intervals [aᵢ − sᵢ, aᵢ + sᵢ] overlap interact. A sign that is best whatever
-    the others are is fixed first. For the rest, a dynamic program goes through the ends of the intervals from low to
-    high and remembers which open intervals wait for their high end: the work grows with 2^w, where w is the largest
-    number of undecided and different intervals that overlap at one place, and not with 2^n. Where w is large, one
-    interval is tried both ways and both parts are solved in the same manner.
+    The minimum is exact. Only systems whose intervals [aᵢ − sᵢ, aᵢ + sᵢ] overlap interact. A sign that is optimal for
+    any other signs is fixed first. For the rest, a dynamic program goes through the ends of the intervals from low to
+    high and remembers which open intervals wait for their high end. The work grows with 2^w, where w is the largest
+    number of undecided and different intervals that overlap at one place, and not with 2^n. If w is large, both ends of
+    one interval are tried, and both parts are solved in the same way.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:
     std : sequence of n numbers
         Its standard deviation.
     target : sequence of n numbers
-        What it should agree with, such as Bradley–Terry scores.
+        The target values, such as Bradley–Terry scores.
 
     Returns
     -------
@@ -126,7 +127,7 @@ def _row(name: str, values: Any) -> Floats:
 
 
 def _places(low: Floats, high: Floats) -> tuple[Ints, Ints]:
-    """Both ends of each interval as places 0, 1, … in the order of all ends; equal ends share a place."""
+    """The ranks 0, 1, … of both ends of each interval among all ends; equal ends share a rank."""
     ends = np.concatenate([low, high])
     order = np.argsort(ends, kind="stable")
     gaps = np.diff(ends[order], prepend=ends[order[0]])
@@ -137,11 +138,11 @@ def _places(low: Floats, high: Floats) -> tuple[Ints, Ints]:
 
 
 def _minimise(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
-    """The least correlation; `low == high` marks systems whose sign is fixed."""
+    """The smallest correlation; `low == high` marks systems with a fixed sign."""
     low, high = _fix_clear_signs(low, high, weights, norm)
     places, depth = np.unique(low[low < high]), 0.0
     for place in places:
-        # Of k equal intervals only the number of those at the low end matters: k + 1 choices, not 2^k.
+        # For k equal intervals only the number at the low end matters: k + 1 choices instead of 2^k.
         open_here = np.flatnonzero((low <= place) & (place < high))
         _, sizes = np.unique(low[open_here] * (high.max() + 1) + high[open_here], return_counts=True)
         if (size := float(np.log2(sizes + 1).sum())) > depth:
@@ -159,12 +160,12 @@ def _minimise(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
 
 
 def _fix_clear_signs(low: Ints, high: Ints, weights: Ints, norm: float) -> tuple[Ints, Ints]:
-    """The intervals, with those closed to one end whose sign is best whatever the other signs are.
+    """The intervals, reduced to one end if its sign is optimal for any other signs.
 
     The numerator of ρ is Σ_{i<j} (hᵢ − hⱼ) sgn(xᵢ − xⱼ) / 2 in centred ranks h. Moving xᵢ from its low to its high end
     changes it by Σⱼ (hᵢ − hⱼ) (sgn(uᵢ − xⱼ) − sgn(lᵢ − xⱼ)) / 2, which is bounded term by term. The denominator depends
-    on the signs through ties alone: a move changes the sum of squared ranks by at most `slack`, hence ρ's numerator
-    must change by more than slack · ‖h‖ / ‖least ranks‖ for the sign to be clear.
+    on the signs only through ties. A move changes the sum of squared ranks by at most `slack`, so ρ's numerator must
+    change by more than slack · ‖h‖ / ‖least ranks‖ for the sign to be clear.
     """
     low, high = low.copy(), high.copy()
     n = len(low)
@@ -200,15 +201,15 @@ def _spread(n: int) -> float:
 
 
 def _tied(count: Ints) -> Floats:
-    """What a group of so many equal values takes from the sum of squares."""
+    """The decrease of the sum of squares by a group of this many equal values."""
     return (count**3 - count) / 12
 
 
 def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
-    """The least correlation, by a dynamic program over the ends from low to high.
+    """The smallest correlation, by a dynamic program over the ends from low to high.
 
-    A state is the set of open intervals that wait for their high end (bits of a mask) and what ties took so far, in
-    twelfths. Its value is the least numerator. How many values lie below a place follows from the mask.
+    A state is the set of open intervals that wait for their high end (bits of a mask) and the decrease by ties so far,
+    in twelfths. Its value is the smallest numerator. The number of values below a place follows from the mask.
     """
     n, started = len(low), 0
     states = {(0, 0): 0.0}
@@ -220,7 +221,7 @@ def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
         following: dict[tuple[int, int], float] = {}
         for (mask, ties), value in states.items():
             ending = mask & mask_here
-            below = started - mask.bit_count()  # of those that started, all that do not wait
+            below = started - mask.bit_count()  # all started intervals that do not wait
             count = len(fixed) + ending.bit_count()
             weight = own + sum(float(weights[i]) for i in closing if ending >> i & 1)
             rest = mask ^ ending
@@ -241,10 +242,10 @@ def _sweep(low: Ints, high: Ints, weights: Ints, norm: float) -> float:
 
 
 def _choices(opening: Ints, high: Ints, weights: Ints) -> list[tuple[int, int, float]]:
-    """What the intervals that open at a place may do: the mask of those that wait, how many do not, and their weight.
+    """The choices for intervals that open at a place: the mask of waiting ones, the number of others, and their weight.
 
-    Of intervals with the same ends those with the highest target take the low end: exchanging two of them changes
-    nothing but the numerator.
+    Among intervals with the same ends, those with the highest target take the low end, since exchanging two of them
+    only changes the numerator.
     """
     made = [(0, 0, 0.0)]
     for end in np.unique(high[opening]):

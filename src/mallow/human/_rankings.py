@@ -21,20 +21,20 @@ _LEVEL = 0.05  # the usual level of significance
 
 @dataclass(frozen=True)
 class PairDifference:
-    """How much higher one system is ranked than another.
+    """The difference between the scores of two systems.
 
     Attributes
     ----------
     first : str
         One system.
     second : str
-        The system that it met.
+        The other system.
     difference : float
-        Score of the first minus that of the second.
+        Score of the first minus score of the second.
     interval : tuple
-        95%, of this difference alone.
+        A 95% interval of this difference, not corrected for other pairs.
     p_value : float
-        Two-sided, for equal scores.
+        The two-sided p-value for equal scores.
     adjusted : float
         The p-value after Holm's correction over all pairs.
     """
@@ -54,23 +54,23 @@ class PairDifference:
 
 @dataclass(frozen=True)
 class PairCheck:
-    """What people said of one pair, beside what the scores predict.
+    """The votes on one pair, compared with the prediction from the scores.
 
     Attributes
     ----------
     first : str
         One system.
     second : str
-        The system that it met.
+        The other system.
     votes : float
     share : float
-        How often the first was preferred, ties as half.
+        The share of votes for the first, ties as half.
     expected : float
-        How often the model expects it.
+        The share that the model predicts.
     z : float
         The deviation in its own standard errors.
     adjusted : float
-        Its p-value after Holm's correction over all pairs that can be checked.
+        The p-value after Holm's correction over all pairs that can be checked.
     """
 
     first: str
@@ -84,7 +84,7 @@ class PairCheck:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking(Result):
-    """Systems in the order that people put them in, by Bradley–Terry.
+    """Systems ranked by people, by Bradley–Terry.
 
     Attributes
     ----------
@@ -93,34 +93,35 @@ class Ranking(Result):
         sec:a:human-eval:bt).
     interval : dict
         System → (low, high): contains the score relative to the mean of these systems, by other people and on other
-        prompts, with 95% confidence. For a comparison of two systems look at `differences`, which are more precise than
-        two intervals suggest.
+        prompts, with 95% confidence. To compare two systems, use `differences`, which are more precise than two
+        intervals suggest.
     ranks : dict
         System → (best, worst): the ranks that are compatible with the significant differences.
     groups : tuple of tuples
-        Systems that cannot be told apart, best first. A system may be in several groups.
+        Systems that do not differ significantly, best first. A system may be in several groups.
     differences : tuple of PairDifference
         Between all pairs.
     effects : dict
-        What else moves votes, in points: "left" (of standing on the left), "length" (of being twice as long), each with
-        its 95% interval; "tie" (the share of ties between equals, under Davidson's model).
+        Other effects on votes, in points: "left" (being on the left), "length" (being twice as long), each with its 95%
+        interval; "tie" (the share of ties between equals, under Davidson's model).
     covariance : array (n, n)
-        Of the scores, in their order; with few prompts or annotators intervals are longer than it suggests.
+        The covariance of the scores, in their order. With few prompts or annotators, intervals are longer than it
+        suggests.
     checks : tuple of PairCheck
-        How well the model predicts each pair; empty where there are no more pairs than scores.
+        How well the model predicts each pair; empty unless there are more pairs than scores.
     misfit : float or None
-        The p-value of the whole fit; None where it cannot be checked.
+        The p-value of the whole fit; None if it cannot be checked.
     votes : int
-        How many votes were used.
+        The number of votes that were used.
     annotators : int
-        How many annotators gave them; 0: not known.
+        The number of annotators; 0 if not known.
     ties : str
         How ties were counted, with their number, such as "half (12)".
     question : str
     dropped : dict
         Reason → how many votes were left out.
     method : str
-        How it was fitted.
+        The method of the fit.
     caveats : tuple of Caveat
     """
 
@@ -160,14 +161,14 @@ class Ranking(Result):
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The system with the highest score, and those that do not differ from it significantly."""
+        """The system with the highest score, and all that do not differ from it significantly."""
         first, *others = self.scores
         apart = {frozenset((pair.first, pair.second)) for pair in self.differences if pair.significant}
         return (first, *(other for other in others if frozenset((first, other)) not in apart))
 
     @property
     def verdict(self) -> str:
-        """What can be said about the order, in one sentence."""
+        """The conclusion about the order, in one sentence."""
         significant = sum(pair.significant for pair in self.differences)
         told = f"{significant} of {len(self.differences)} pairs of systems differ significantly."
         if self.winner is not None:
@@ -182,7 +183,7 @@ class Ranking(Result):
 
     @property
     def summary(self) -> str:
-        """How many votes by how many people, what was dropped, and how ties were counted."""
+        """The numbers of votes and people, the dropped votes, and the treatment of ties."""
         by = f" by {self.annotators} annotators" if self.annotators else ""
         text = f"{self.votes:,g} votes{by}; ties: {self.ties}."
         if self.dropped:
@@ -191,7 +192,7 @@ class Ranking(Result):
 
     @property
     def fit_sentence(self) -> str:
-        """Whether the scores explain what people said of each pair."""
+        """Whether the scores explain the votes on each pair."""
         if self.misfit is None:
             return "The fit cannot be checked: there are no more pairs of systems than scores."
         worst = [check for check in self.checks if check.adjusted < _LEVEL]
@@ -209,7 +210,7 @@ class Ranking(Result):
         return f"The scores do not explain all pairs ({p_text(self.misfit)} for the whole): {'; '.join(pairs)}{more}."
 
     def effect_lines(self) -> list[str]:
-        """What else moves votes, one line each."""
+        """Other effects on votes, one line each."""
         words = {
             "left": "points for standing on the left",
             "length": "points for being twice as long",
@@ -223,7 +224,7 @@ class Ranking(Result):
         return lines
 
     def probability(self, first: str, second: str) -> float:
-        """How often people would prefer the first to the second; ties do not count."""
+        """The probability that people prefer the first to the second, without ties."""
         return 1.0 / (1.0 + float(np.exp(-(self.scores[first] - self.scores[second]) / 100.0)))
 
     def _also(self) -> dict[str, Any]:
@@ -273,7 +274,7 @@ class Rankings(Result):
     rankings : dict
         Question → Ranking.
     caveats : tuple of Caveat
-        Of all of them.
+        The caveats of all rankings.
     """
 
     KIND: ClassVar[str] = "rankings"
@@ -351,19 +352,20 @@ class JudgedRanking(Result):
     Attributes
     ----------
     ranking : Ranking
-        By people and judges together. Its intervals are valid for what people would say, however wrong the judges are.
+        The ranking by people and judges together. Its intervals are valid for people's votes, however wrong the judges
+        are.
     people : Ranking
-        By the same people alone.
+        The ranking by the same people without judges.
     weight : float
-        Of the judges, from 0 (of no help) to nearly 1; chosen so that the intervals are shortest.
+        The weight of the judges, from 0 (no help) to nearly 1, chosen so that the intervals are shortest.
     effective : float
-        As many votes of people alone would give scores as precise.
+        The number of votes of people that would give equally precise scores without judges.
     labelled : int
         Pairs that people and judges voted on.
     unlabelled : int
         Pairs that only judges voted on.
     agreement : dict
-        Judge → how often it names the winner that people name, or a tie where they do.
+        Judge → the share of pairs with the same winner as by people, or a tie by both.
     first : dict
         "people" and each judge → the share of untied votes for the left side: 1/2 without position bias.
     caveats : tuple of Caveat

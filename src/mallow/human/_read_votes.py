@@ -38,13 +38,13 @@ _TAG = re.compile(r"<[^>]*>")
 FASTEST = 25.0  # seconds; paper: answers faster than this were dropped in the published analysis
 
 
-class DroppedRow(Exception):  # noqa: N818 - it is no error
-    """A row that holds no vote. The reason is counted."""
+class DroppedRow(Exception):  # noqa: N818 - it is not an error
+    """A row without a vote. The reason is counted."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """How to read one kind of file: its name in messages, the columns that it must have, and the votes of one row."""
+    """A format of files: its name in messages, its required columns, and the function for the votes of one row."""
 
     name: str
     needs: tuple[str, ...]
@@ -61,7 +61,7 @@ def _own(row: Row) -> Iterator[Vote]:
     for name in ("seconds", "left_length", "right_length"):
         values[name] = _number(name, values.get(name))
     if "judge" in values:
-        values["judge"] = _truth("judge", values["judge"])
+        values["judge"] = _truth(values["judge"])
     texts = ("left", "right", "question", "annotator", "prompt", "task", "when", "kind")
     values |= {name: _text(name, values[name]) for name in texts if name in values}
     yield Vote(**({"question": "", "annotator": "", "prompt": ""} | values))
@@ -174,7 +174,7 @@ FORMATS = (
 
 
 def find_format(columns: Iterable[str]) -> Format:
-    """The format that has these columns."""
+    """The format with these columns."""
     there = set(columns)
     for form in FORMATS:
         if set(form.needs) <= there:
@@ -215,10 +215,10 @@ def _number(name: str, value: Any) -> float | None:
     return number
 
 
-def _truth(name: str, value: Any) -> bool:
+def _truth(value: Any) -> bool:
     word = str(value).lower()
     if word not in ("true", "1", "yes", "false", "0", "no"):
-        raise InputError(f"`{name}` must be true or false; got {value!r}.")
+        raise InputError(f"`judge` must be true or false; got {value!r}.")
     return word in ("true", "1", "yes")
 
 
@@ -246,11 +246,11 @@ def _words(text: Any) -> float | None:
 def read_votes(
     path: str | os.PathLike[str], *, min_seconds: float = FASTEST, columns: Mapping[str, str] | None = None
 ) -> Votes:
-    """The votes in a file; what is left out is counted in `Votes.dropped`.
+    """The votes in a file; `Votes.dropped` counts the votes that were left out.
 
-    The columns tell the format: the own export (left, right, answer, …), Mechanical Turk batches of the published study
-    (Input.model_a, Answer.q1, Answer.te), arena battles (model_a, model_b, winner), arena battles with judges (first,
-    second, human, one column per judge), and Label Studio exports (data, annotations).
+    The columns determine the format: the export of `mallow annotate` (left, right, answer, …), Mechanical Turk batches
+    of the published study (Input.model_a, Answer.q1, Answer.te), arena battles (model_a, model_b, winner), arena
+    battles with judges (first, second, human, one column per judge), and Label Studio exports (data, annotations).
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def read_votes(
         raise InputError(f"`min_seconds` must be at least 0; got {min_seconds!r}.")
     file = Path(path).expanduser()
     votes: list[Vote] = []
-    dropped: dict[str, Counter[str]] = defaultdict(Counter)  # by question; "": of all
+    dropped: dict[str, Counter[str]] = defaultdict(Counter)  # by question; "" is for all
     seen: set[Vote] = set()
     reader = None
     for where, row in _rows(file):
@@ -353,7 +353,7 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse_at(where: str, text: str) -> Any:
-    """What JSON holds. The error for anything else names the place."""
+    """The value of a JSON text. The error for anything else names the place."""
     try:
         return parse_json(text)
     except ValueError as error:

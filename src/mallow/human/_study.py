@@ -23,7 +23,7 @@ from mallow.results import Result, TableData, draw, from_plain, join_names, to_p
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NAMED = 5  # edited parts that a message names; chosen
+_NAMED = 5  # edited parts in a message; chosen
 _PICTURE_STARTS = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
@@ -48,11 +48,11 @@ class Task:
     prompt : str
         The id of the prompt.
     context : str
-        What both continue; "" if the samples have no prompts.
+        The text that both continue; "" if the samples have no prompts.
     left_item : str
         The text on the left, cut to the window, or the file name of the picture.
     right_item : str
-        The text on the right, likewise.
+        The text on the right, cut to the window, or the file name of the picture.
     left_length : int or None
         Tokens of the text on the left, as shown.
     right_length : int or None
@@ -75,16 +75,16 @@ class Task:
 
 @dataclass(frozen=True)
 class QualityChecks:
-    """Pairs whose answers tell how careful an annotator is. They are not votes.
+    """Pairs whose answers show how careful an annotator is. They are not votes.
 
     Attributes
     ----------
     gold : int
-        Gold pairs to make: a text of the reference against its own words in random order.
+        The number of gold pairs to make: a reference text against its own words in random order.
     gold_every : int
-        Each annotator gets a gold pair once in so many pairs; 0: never.
+        Each annotator gets a gold pair once in this many pairs; 0: never.
     repeat_every : int
-        Once in so many pairs an annotator gets one of their own again, with the sides exchanged; 0: never.
+        Once in this many pairs an annotator gets an earlier pair again, with the sides exchanged; 0: never.
 
     Examples
     --------
@@ -105,28 +105,29 @@ class QualityChecks:
 
 @dataclass(frozen=True, repr=False)
 class Study(Result):
-    """A study that is ready to be run: `design_study` makes it, `mallow annotate` shows it.
+    """A study that is ready to run: `design_study` makes it, and `mallow annotate` shows it.
 
     Attributes
     ----------
     form : Form
-        What annotators read.
+        The texts that annotators read.
     systems : tuple of str
-        The reference first.
+        The systems, the reference first.
     sample_kind : str
         "text" or "image".
     tasks : tuple of Task
-        In the order in which they are given out: after any number of them, the pairs of systems are balanced.
+        The tasks, in the order in which they are given out. After any number of them, the pairs of systems are
+        balanced.
     gold : tuple of Task
     votes : int
-        How many annotators judge each task.
+        The number of annotators who judge each task.
     checks : QualityChecks
     per_annotator : int or None
-        The most pairs that one annotator judges, quality checks included; None: no limit.
+        The largest number of pairs for one annotator, including quality checks; None: no limit.
     dropped : dict
         Reason → ids of the prompts that were not used for this reason.
     settings : dict
-        What the design depends on, for the record: seed, scheme, window, filter and the sources.
+        The settings of the design, for the record: seed, scheme, window, filter and the sources.
     caveats : tuple of Caveat
     """
 
@@ -155,18 +156,18 @@ class Study(Result):
 
     @functools.cached_property
     def pair_counts(self) -> dict[tuple[str, str], int]:
-        """How many tasks compare each pair of systems, whatever the sides; pairs in the order of `systems`."""
+        """The number of tasks for each pair of systems, whatever the sides, with pairs in the order of `systems`."""
         place = {name: number for number, name in enumerate(self.systems)}
         counts = Counter(tuple(sorted((task.left, task.right), key=place.__getitem__)) for task in self.tasks)
         return {(a, b): counts[a, b] for a, b in sorted(counts, key=lambda pair: (place[pair[0]], place[pair[1]]))}
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole study, with a seal by which `from_dict` notices edits."""
+        """The whole study, with a seal by which `from_dict` detects edits."""
         return super().to_dict() | {"seal": self._seal()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, accept_edits: bool = False) -> Self:
-        """The study that `to_dict` wrote; one that was edited since is refused, unless `accept_edits` is true."""
+        """The study from `to_dict`; an edited study is refused, unless `accept_edits` is true."""
         study = super().from_dict(data)
         edited = [] if accept_edits else _changed(data.get("seal"), study._seal())
         if edited:
@@ -179,7 +180,7 @@ class Study(Result):
         return study
 
     def _seal(self) -> dict[str, Any]:
-        """A digest of each part, so that an edited one can be named."""
+        """A digest of each part, so that a message can name an edited part."""
         plain = to_plain(self)
         parts = {name: _digest(plain[name]) for name in plain if name not in ("tasks", "gold", "caveats")}
         tasks = {task["id"]: _digest(task) for task in [*plain["tasks"], *plain["gold"]]}
@@ -197,6 +198,7 @@ class Study(Result):
             f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {times} "
             f"comparisons each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair "
             "and question.",
+            *self._length_lines(),
             f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: "
             f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}, and a repeated pair, "
             f"{_every(self.checks.repeat_every)}.",
@@ -206,6 +208,10 @@ class Study(Result):
             reasons = "; ".join(f"{len(ids):,} {reason}" for reason, ids in self.dropped.items())
             lines.append(f"Prompts left out: {total:,} ({reasons}).")
         return self._with_caveats(lines)
+
+    def _length_lines(self) -> list[str]:
+        lengths = [length for task in self.tasks for length in (task.left_length, task.right_length) if length]
+        return [f"Texts of {min(lengths):,} to {max(lengths):,} tokens."] if lengths else []
 
     def _table(self) -> TableData:
         rows = [[record["first"], record["second"], *map(str, list(record.values())[2:])] for record in self._records()]
@@ -257,7 +263,7 @@ def _digest(plain: Any, length: int = 8) -> str:
 
 
 def _changed(seal: Any, actual: dict[str, Any]) -> list[str]:
-    """The parts whose digest is not that of the seal."""
+    """The parts whose digest differs from the seal."""
     if not isinstance(seal, dict) or not all(isinstance(seal.get(name), dict) for name in actual):
         return ["the seal"]
     parts = [name for name in actual["parts"] if actual["parts"][name] != seal["parts"].get(name)]
@@ -267,7 +273,7 @@ def _changed(seal: Any, actual: dict[str, Any]) -> list[str]:
 
 
 def _check_tasks(study: Study) -> None:
-    """What the application relies on, also in a study that was edited."""
+    """Check the requirements of the application, even for an edited study."""
     names = Counter(task.id for task in (*study.tasks, *study.gold))
     twice = [name for name, count in names.items() if count > 1]
     if not study.tasks or twice:
@@ -281,7 +287,7 @@ def _check_tasks(study: Study) -> None:
 
 
 def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
-    """Write a study as JSON and copy its pictures into a folder beside it; returns the study as it was written."""
+    """Write a study as JSON and copy its pictures into a folder next to it; returns the written study."""
     target = Path(path).expanduser()
     if study.sample_kind == "image":
         folder = make_folder(picture_folder(target))
@@ -298,7 +304,7 @@ def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
 
 
 def read_study(path: str | os.PathLike[str], *, accept_edits: bool = False) -> Study:
-    """The study in a file of `write_study`. A file that was edited since is refused, unless `accept_edits` is true."""
+    """The study in a file of `write_study`. An edited file is refused, unless `accept_edits` is true."""
     text = read_text(path)
     try:
         data = parse_json(text)
@@ -333,13 +339,13 @@ def picture_type(path: Path) -> str | None:
 
 
 def picture_folder(path: str | os.PathLike[str]) -> Path:
-    """Where the pictures of the study in this file are."""
+    """The folder of the pictures of the study in this file."""
     file = Path(path).expanduser()
     return file.with_name(f"{file.stem}-pictures")
 
 
 def _copy(item: str, folder: Path) -> str:
-    """Copy a picture under the name of its content. The name of its file or folder might tell the system."""
+    """Copy a picture under a name from its content, since the name of its file or folder might reveal the system."""
     source = Path(item)
     if source.suffix.lower() not in _SHOWN:
         raise InputError(

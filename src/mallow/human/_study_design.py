@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,44 +14,45 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.human._study import QualityChecks, Study, Task
 from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Form
 from mallow.human._study_pairs import AllPairs, PairScheme, orient
-from mallow.human._study_pool import Pool, PromptFilter, TextWindow, collect_pool
+from mallow.human._study_pool import Pool, PromptFilter, TextWindow, collect_pool, fitting_window
 from mallow.samples import read
 
 
 @dataclass(frozen=True)
 class StudyDesign:
-    """How a study is made. The defaults are those of the paper (sec:a:human-eval), with quality checks added.
+    """The design of a study. The defaults follow the paper (sec:a:human-eval), with additional quality checks.
 
     Attributes
     ----------
     pairs : AllPairs, Star, DOptimal or a function
-        How often each pair of systems is compared.
-    window : TextWindow
-        How long texts are; not used for images.
+        The number of comparisons of each pair of systems: 45, which with two votes each are the 90 votes of the paper.
+    window : TextWindow or None
+        The length of texts; not used for images. None: the longest window that the texts allow, at most the published
+        200 to 256 (`fitting_window`).
     prompts : PromptFilter or None
-        Which prompts are used; None: all of them.
+        The rule for choosing prompts; None: all of them.
     checks : QualityChecks
     votes : int
-        How many annotators judge each pair. One, as published, ranks systems best for its price; two or more also show
-        how far annotators agree.
+        The number of annotators who judge each pair. Two show the agreement of annotators; one, as published, gives the
+        best ranking for its price.
     per_annotator : int or None
-        The most pairs for one annotator, quality checks included; None: no limit.
+        The largest number of pairs for one annotator, including quality checks; None: no limit.
     form : Form or None
-        What annotators read; None: `TEXT_FORM` or `IMAGE_FORM`.
+        The texts that annotators read; None: `TEXT_FORM` or `IMAGE_FORM`.
     reference_name : str
         The name of the reference among the systems.
 
     Examples
     --------
     >>> StudyDesign(votes=3).pairs
-    AllPairs(per_pair=90)
+    AllPairs(per_pair=45)
     """
 
-    pairs: PairScheme = field(default_factory=AllPairs)
-    window: TextWindow = field(default_factory=TextWindow)
+    pairs: PairScheme = field(default_factory=partial(AllPairs, 45))
+    window: TextWindow | None = None
     prompts: PromptFilter | None = field(default_factory=PromptFilter)
     checks: QualityChecks = field(default_factory=QualityChecks)
-    votes: int = 1
+    votes: int = 2
     per_annotator: int | None = None
     form: Form | None = None
     reference_name: str = "human"
@@ -72,23 +74,23 @@ def design_study(
     """A study that compares systems with the reference and with each other, pair by pair.
 
     For each comparison a prompt is drawn that both systems continue at sufficient length, without replacement within a
-    pair of systems, and those used least so far first (paper: sec:a:human-eval:datasheet). Each pair of systems has
-    each system on the left in half of its comparisons, to within one; so has each system over all. The order of the
+    pair of systems, and the least used prompts first (paper: sec:a:human-eval:datasheet). In each pair of systems, each
+    system is on the left in half of the comparisons, to within one, and so is each system overall. The order of the
     tasks keeps the pairs of systems balanced at any time.
 
     Parameters
     ----------
     reference : list of texts, path to a file or folder, table or `Samples`
-        With ids or prompts by which the samples of the systems belong to it. Without either, samples are paired by
-        place.
+        Samples with ids or prompts, by which the samples of the systems are matched. Without either, samples are
+        matched by position.
     systems : mapping of name to the same
         At least one.
     design : StudyDesign
     gold : sequence of Task
-        Gold pairs of your own, with `expected`. They replace those that `design.checks.gold` would make. Pictures need
-        them.
+        Your own gold pairs, with `expected`. They replace the automatic pairs of `design.checks.gold`. Studies of
+        pictures need them.
     rng : int, Generator or None
-        The seed: the same samples and the same seed give the same study.
+        The seed. The same samples and the same seed give the same study.
 
     Returns
     -------
@@ -109,9 +111,11 @@ def design_study(
     seed = seed_from(rng)
     generator = np.random.default_rng(seed)
     samples = {names[0]: read(reference)} | {name: read(value) for name, value in systems.items()}
-    pool = collect_pool(samples, design.window, design.prompts)
-    form = design.form or (TEXT_FORM if pool.kind == "text" else IMAGE_FORM)
     counts = _checked_counts(design.pairs(names), names)
+    window = design.window or fitting_window(samples, design.prompts, most_used=max(counts.values()))
+    design = replace(design, window=window)
+    pool = collect_pool(samples, window, design.prompts)
+    form = design.form or (TEXT_FORM if pool.kind == "text" else IMAGE_FORM)
     tasks = _draw_tasks(pool, counts, generator)
     checks = tuple(gold) or _make_gold(pool, names[0], design.checks.gold, generator)
     caveats = (*pool.caveats, *_doubts(design, pool, checks))
@@ -194,7 +198,7 @@ def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.G
 
 
 def _make_gold(pool: Pool, reference: str, count: int, rng: np.random.Generator) -> tuple[Task, ...]:
-    """Texts of the reference against their own words in random order: everybody who reads them knows the answer."""
+    """Texts of the reference against their own words in random order, with an obvious answer."""
     if pool.kind != "text" or not count:
         return ()
     prompts = sorted(pool.items[reference])

@@ -1,4 +1,4 @@
-"""What annotators read: instructions, two worked examples, questions and options; as published, or your own."""
+"""The texts for annotators: instructions, two worked examples, questions and options, as published or your own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Question:
     name : str
         A short name for files and tables, such as "sensible". Annotators do not see it.
     text : str
-        What they are asked.
+        The text of the question.
     gold : bool
         Whether the known answer of a gold pair is an answer to this question.
     """
@@ -30,7 +30,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Example:
-    """A worked example, shown with the instructions: a pair, the answers that we would give, and why.
+    """A worked example, shown with the instructions: a pair, the recommended answers, and the reason.
 
     Attributes
     ----------
@@ -60,15 +60,16 @@ class Form:
     ----------
     title : str
     task : str
-        What the task is, in one paragraph.
+        The task, in one paragraph.
     guidelines : tuple of str
         One per bullet point.
     questions : tuple of Question
     options : tuple of five str
-        From "definitely A" to "definitely B". They stand for the answers -2, -1, 0, 1, 2.
+        From "definitely A" to "definitely B", for the answers -2, -1, 0, 1, 2.
     examples : tuple of Example
     language : str
-        The language of the form, as HTML names it: "en", "ar". Contexts and continuations find their own direction.
+        The language code of the form in HTML, such as "en" or "ar". The direction of contexts and continuations is
+        automatic.
 
     Examples
     --------
@@ -109,14 +110,15 @@ class Form:
 
 
 # paper: sec:a:human-eval:datasheet, "Quality Criteria": the questions verbatim, in the order of the form. The known
-# answer of a gold pair (real text against its own words in random order) is none about interest: nonsense may interest.
+# answer of a gold pair (real text against its own words in random order) does not apply to interest, since nonsense may
+# be interesting.
 _QUESTIONS = (
     Question("interesting", "Which continuation is more interesting or creative, given the context?", gold=False),
     Question("sensible", "Which continuation makes more sense, given the context?"),
     Question("human-like", "Which continuation is more likely to be written by a human?"),
 )
 
-# The published examples are pictures that the paper's source does not contain: these two are our own.
+# The published examples are pictures that the paper's source does not contain, so these two are our own.
 _EXAMPLES = (
     Example(
         context="The town library will close for two weeks in March. The old heating pipes are being replaced, and",
@@ -144,7 +146,7 @@ _EXAMPLES = (
     ),
 )
 
-# paper: sec:a:human-eval:datasheet, "Training and Instructions", verbatim but for typography and the pay, which the
+# paper: sec:a:human-eval:datasheet, "Training and Instructions", verbatim except for typography and the pay, which the
 # study cannot know.
 TEXT_FORM = Form(
     title="Which continuation is better?",

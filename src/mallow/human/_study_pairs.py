@@ -1,4 +1,4 @@
-"""How often each pair of systems is compared: all alike, a star around the reference, or D-optimal for a budget."""
+"""The number of comparisons of each pair: equal for all, a star around the reference, or D-optimal for a budget."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Array = NDArray[np.float64]
 
 
 class PairScheme(Protocol):
-    """Decides how often each pair of systems is compared."""
+    """A scheme for the number of comparisons of each pair of systems."""
 
     def __call__(self, systems: Sequence[str]) -> Counts:
-        """Comparisons of each pair. The first system is the reference. Pairs are in the order of `systems`."""
+        """The number of comparisons of each pair, in the order of `systems`, whose first is the reference."""
 
 
 @dataclass(frozen=True)
 class AllPairs:
-    """Every pair of systems equally often, the reference included.
+    """Every pair of systems equally often, including the reference.
 
     Published: 90 comparisons of each of 36 pairs (paper: sec:a:human-eval:datasheet).
 
@@ -51,7 +51,7 @@ class AllPairs:
 
 @dataclass(frozen=True)
 class Star:
-    """Every system against the reference alone: fewer votes, but differences between systems are less certain.
+    """Every system only against the reference: fewer votes, but less certain differences between systems.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Star:
         whole("per_pair", self.per_pair, least=1)
 
     def __call__(self, systems: Sequence[str]) -> Counts:
-        """`per_pair` comparisons of the first system with each other one."""
+        """`per_pair` comparisons of the first system with each other system."""
         return {(systems[0], other): self.per_pair for other in systems[1:]}
 
 
@@ -74,17 +74,18 @@ class DOptimal:
     """The comparisons that make Bradley–Terry scores most certain for a budget of votes.
 
     It maximises the determinant of the information matrix, the Laplacian of the graph of comparisons in which a
-    comparison of i and j has the weight p(1-p), where p is the probability that i wins: comparisons whose outcome is
-    nearly certain teach little. One comparison is added after the other where the determinant grows most; then single
-    comparisons are moved as long as it grows. Without `scores` all systems count as equally good, and the optimum
-    compares all pairs equally often, as far as the budget allows.
+    comparison of i and j has the weight p(1-p), where p is the probability that i wins, so comparisons with a nearly
+    certain outcome contribute little. Comparisons are added one by one to the pair for which the determinant grows
+    most. Then single comparisons are moved as long as it grows. Without `scores` all systems count as equally good, and
+    the optimum compares all pairs equally often, as far as the budget allows.
 
     Attributes
     ----------
     budget : int
         Comparisons in all; at least the number of systems minus one, since otherwise some could not be ranked.
     scores : dict
-        What is known of the systems, from a pilot or a guess, on the paper's scale of 100; missing ones count as 0.
+        Expected scores of the systems, from a pilot or a guess, on the paper's scale of 100. Missing systems count as
+        0.
 
     Examples
     --------
@@ -126,11 +127,11 @@ class DOptimal:
 def _grow(first: NDArray[np.intp], second: NDArray[np.intp], weights: Array, budget: int) -> NDArray[np.int64]:
     """Comparisons added one by one, each where the log-determinant, log(1 + weight · resistance), grows most.
 
-    The effective resistance between the ends of an edge says how uncertain the difference of the two scores is.
+    The effective resistance between the ends of an edge measures the uncertainty of the difference of the two scores.
     """
     counts, size = np.zeros(len(first), dtype=np.int64), int(second.max()) + 1
     edges = make_design(first, second, size).toarray()[:, 1:]  # the score of the first system is fixed
-    hint = np.zeros((size, size))  # a little of each pair: the start is not singular
+    hint = np.zeros((size, size))  # a little of each pair, so that the start is not singular
     for row, column, sign in ((first, first, 1), (second, second, 1), (first, second, -1), (second, first, -1)):
         np.add.at(hint, (row, column), sign * 1e-6 * weights)
     inverse = np.linalg.inv(hint[1:, 1:])
@@ -144,7 +145,7 @@ def _grow(first: NDArray[np.intp], second: NDArray[np.intp], weights: Array, bud
 
 
 def _exchange(counts: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
-    """Comparisons moved from one pair to another as long as the determinant grows (Fedorov's exchange)."""
+    """Comparisons, moved between pairs as long as the determinant grows (Fedorov's exchange)."""
     counts = counts.copy()
     for _ in range(_MOST_EXCHANGES):
         gram = edges @ np.linalg.solve(edges.T @ (counts[:, None] * edges), edges.T)
@@ -160,9 +161,9 @@ def _exchange(counts: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
 
 
 def orient(counts: Counts, rng: np.random.Generator) -> dict[tuple[str, str], list[bool]]:
-    """For each comparison of each pair whether its first system is on the left, in random order.
+    """For each comparison of each pair, whether its first system is on the left, in random order.
 
-    Each pair is balanced to within one comparison, and so is each system over all its pairs: the odd comparisons, one
+    Each pair is balanced to within one comparison, and so is each system over all its pairs. The odd comparisons, one
     per pair, are edges of a graph whose Eulerian walks enter each system as often as they leave it.
 
     Examples

@@ -1,4 +1,4 @@
-"""What pairs are drawn from: texts of about one length for prompts that are fit for people, and why others are not."""
+"""The pool for pairs: texts of similar length for prompts that suit people, and the reasons why others do not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mallow.models import load_token_file, words
 from mallow.results import join_names
 from mallow.samples import Samples
 
-_FEW_CASED = 5  # words with a case below which capitals tell nothing; chosen
+_FEW_CASED = 5  # with fewer words that have a case, capitals show nothing; chosen
 _PAGE = re.compile(
     r"https?:|www\.|ad[- ]?block|java ?script|cookies?\b.*\b(accept|enable|policy|use)|your browser|"
     r"all rights reserved|copyright|\blog ?in\b|\bsign ?up\b|subscribe|newsletter|click here|advertisement|"
@@ -30,7 +30,7 @@ Item = tuple[str, int | None]  # a text and its tokens, or the path of a picture
 
 @dataclass(frozen=True)
 class TextWindow:
-    """How long continuations are: at least `least` tokens, and cut after `most`.
+    """The length of continuations: at least `least` tokens, and cut after `most`.
 
     Texts of equal length are compared fairly, and annotators do not read for longer than they can. Published: 200 to
     256 tokens of GPT-2 (paper: sec:a:human-eval:datasheet).
@@ -42,7 +42,7 @@ class TextWindow:
     most : int
         Texts are cut after this many tokens.
     tokenizer : str
-        "words" (what white space separates), or the path of a tokenizer.json, or of a folder that holds one, or GPT-2's
+        "words" (separated by white space), or the path of a tokenizer.json, or of a folder with one, or with GPT-2's
         vocab.json and merges.txt.
 
     Examples
@@ -64,7 +64,7 @@ class TextWindow:
             raise InputError(f"`most` must be at least `least` = {self.least} tokens; got {self.most}.")
 
     def cut(self, text: str) -> tuple[str, int] | None:
-        """The first `most` tokens of a text and how many they are; None if it has fewer than `least`."""
+        """The first `most` tokens of a text and their number; None if it has fewer than `least`."""
         ends = self._token_ends(text)
         if len(ends) < self.least:
             return None
@@ -79,26 +79,48 @@ class TextWindow:
         """Where each token ends, in characters."""
         if self.tokenizer == "words":
             return [word.end() for word in re.finditer(r"\S+", text)]
-        # A character of several bytes may be split between tokens: then both end where it ends.
+        # A character of several bytes may be split between tokens, which then both end where it ends.
         return [end for _, end in load_token_file(self.tokenizer).encode(text).offsets]
+
+
+def fitting_window(samples: Mapping[str, Samples], rules: PromptFilter | None, *, most_used: int) -> TextWindow:
+    """The longest window that leaves twice the prompts that a pair of systems uses, or as many as there are.
+
+    It is the published one at most, 200 to 256, and always as wide in proportion.
+    """
+    usual = TextWindow()
+    if any(side.kind != "text" for side in samples.values()):
+        return usual
+    pool = collect_pool(samples, TextWindow(1, usual.most, usual.tokenizer), rules)
+    shared = functools.reduce(set.__and__, (set(prompts) for prompts in pool.items.values()))
+    # How long each prompt's texts are: of several generations the longest, of the systems the shortest.
+    lengths = [
+        min(max(length or 0 for _, length in prompts[prompt]) for prompts in pool.items.values()) for prompt in shared
+    ]
+    if not lengths:
+        return usual
+    place = min(2 * most_used, len(lengths))
+    least = max(1, min(usual.least, sorted(lengths, reverse=True)[place - 1]))
+    least = least // 10 * 10 if least >= 20 else least
+    return TextWindow(least, max(least, round(least * usual.most / usual.least)), usual.tokenizer)
 
 
 @dataclass(frozen=True)
 class PromptFilter:
-    """Drops prompts that are no beginning of a text, each with a reason.
+    """Drops prompts that do not begin a text, each with a reason.
 
     The paper chose 1831 of 5000 prompts by hand: "well-formed English sentences" (sec:a:human-eval:datasheet). This
-    filter finds headings, menus and messages of web pages by rules; look at what it keeps, and pass your own choice as
-    `keep`.
+    filter finds headings, menus and messages of web pages by rules. Check the prompts that it keeps, or pass your own
+    choice as `keep`.
 
     Attributes
     ----------
     words : int
-        The fewest words, signs included, of a prompt.
+        The smallest number of words of a prompt, including signs.
     capitals : float
-        The largest share of words that begin with a capital: more are headings and menus.
+        The largest share of words that begin with a capital. A larger share means headings and menus.
     letters : float
-        The smallest share of letters among the characters that are no white space.
+        The smallest share of letters among the characters except white space.
     keep : frozenset of str or None
         Ids of the prompts to use, chosen by hand. The rules then do not apply.
 
@@ -120,7 +142,7 @@ class PromptFilter:
         whole("words", self.words, least=0)
 
     def reason(self, id_: str, prompt: str) -> str | None:
-        """Why a prompt is dropped; None if it is kept."""
+        """The reason why a prompt is dropped; None if it is kept."""
         if self.keep is not None:
             return None if id_ in self.keep else "not in the list of prompts to keep"
         tokens = words(prompt)
@@ -151,13 +173,13 @@ class Pool:
     kind : str
         "text" or "image".
     items : dict
-        System → id of a prompt → the items of the system that may be shown with it.
+        System → id of a prompt → items of the system for it.
     contexts : dict
-        Id of a prompt → its text, "" where there is none.
+        Id of a prompt → its text, "" without one.
     dropped : dict
         Reason → ids of prompts that are not used at all.
     short : dict
-        System → the tokens of each text below the window.
+        System → the number of tokens of each text that is too short.
     sources : dict
         System → where its samples came from, with a digest of them.
     caveats : tuple of Caveat
@@ -172,11 +194,11 @@ class Pool:
     caveats: tuple[Caveat, ...]
 
     def shared_prompts(self, first: str, second: str) -> list[str]:
-        """Prompts that both systems have an item for, in a fixed order."""
+        """Prompts for which both systems have an item, in a fixed order."""
         return sorted(self.items[first].keys() & self.items[second].keys())
 
     def make_task(self, left: str, right: str, prompt: str, rng: np.random.Generator) -> Task:
-        """A pair for a prompt; of several generations each system shows one at random."""
+        """A pair for a prompt; one of several generations is chosen at random."""
         (left_item, left_length), (right_item, right_length) = (
             choices[rng.integers(len(choices))] for choices in (self.items[left][prompt], self.items[right][prompt])
         )
@@ -184,7 +206,7 @@ class Pool:
         return Task("", left, right, prompt, context, left_item, right_item, left_length, right_length)
 
     def explain(self) -> str:
-        """What was left out, in a sentence for an error message."""
+        """The samples that were left out, in a sentence for an error message."""
         most_first = sorted(self.dropped.items(), key=lambda entry: -len(entry[1]))
         parts = [f"{len(ids):,} prompt{'' if len(ids) == 1 else 's'}: {reason}" for reason, ids in most_first]
         parts += [
@@ -197,7 +219,7 @@ class Pool:
 
 
 def collect_pool(samples: Mapping[str, Samples], window: TextWindow, rules: PromptFilter | None) -> Pool:
-    """The pool of some systems, of which the first is the reference."""
+    """The pool of some systems, with the reference first."""
     kind = _common_kind(samples)
     labels, caveats = _match(samples, kind)
     contexts = _contexts(samples, labels)
@@ -233,7 +255,7 @@ def _common_kind(samples: Mapping[str, Samples]) -> str:
 
 
 def _match(samples: Mapping[str, Samples], kind: str) -> tuple[dict[str, Sequence[str]], list[Caveat]]:
-    """The id of the prompt of each sample. Its place where there are no ids and prompts, or images share no names."""
+    """The id of the prompt of each sample, or its position without ids and prompts or if images share no names."""
     named = {name: side.ids or side.prompts for name, side in samples.items()}
     without = [name for name, labels in named.items() if labels is None]
     shared = functools.reduce(set.__and__, (set(labels or ()) for labels in named.values()))
@@ -280,7 +302,7 @@ def _contexts(samples: Mapping[str, Samples], labels: Mapping[str, Sequence[str]
 def _fitting(
     samples: Samples, labels: Sequence[str], window: TextWindow, refused: set[str]
 ) -> tuple[dict[str, list[Item]], list[int]]:
-    """The items of a system by prompt, texts cut to the window; and the lengths of those that are too short."""
+    """The items of a system by prompt, with texts cut to the window, and the lengths of texts that are too short."""
     items: dict[str, list[Item]] = {}
     short = []
     for prompt, item in zip(labels, samples.items, strict=True):

@@ -1,4 +1,4 @@
-"""How many votes a study needs: simulated from Bradley–Terry, with what it costs in time and money."""
+"""The number of votes that a study needs, simulated from Bradley–Terry, with the cost in time and money."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _RUNS = 4000  # simulated studies per number of votes; chosen: the power is known to within 0.01
 _PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)
-_MOST = 1_000_000  # votes per pair of systems, beyond which a plan is of no use
+_MOST = 1_000_000  # votes per pair of systems beyond which a plan is useless
 _MANY_HOURS = 1000.0
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class VoteSharing:
-    """What votes have in common: they are about so many prompts, and come from so many annotators.
+    """The numbers of prompts and annotators that votes share.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class VoteSharing:
     annotators : int or None
         Annotators over which the votes are spread evenly; None: no two votes share one.
     prompt_spread : float
-        By how many points the score of a system differs from prompt to prompt, as a standard deviation.
+        The standard deviation of the score of a system between prompts, in points.
     annotator_spread : float
-        The same from annotator to annotator.
+        The same between annotators.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class VoteSharing:
         positive("annotator_spread", self.annotator_spread)
 
     def extra_variance(self, votes: int) -> float:
-        """What prompts and annotators add to the variance of a score, in squared points."""
+        """The part of prompts and annotators in the variance of a score, in squared points."""
         kinds = ((self.prompts, self.prompt_spread), (self.annotators, self.annotator_spread))
         return sum(spread**2 * max(1.0 / count - 1.0 / votes, 0.0) for count, spread in kinds if count is not None)
 
     def freedom(self, votes: int) -> float:
-        """Degrees of freedom of the errors that `rank` will find."""
+        """Degrees of freedom of the errors in `rank`."""
         groups = [min(count, votes) - 1.0 for count in (self.prompts, self.annotators) if count is not None]
         return max(min(groups, default=math.inf), 1.0)
 
@@ -83,7 +83,7 @@ class VoteSharing:
 
 @dataclass(frozen=True)
 class VoteGoal:
-    """What the votes are for.
+    """The goal of the votes.
 
     Attributes
     ----------
@@ -91,9 +91,9 @@ class VoteGoal:
         "apart": the difference between two systems is significant, in the right direction. "ranking": the systems have
         the right order, significant or not.
     systems : pair of str or None
-        Which two systems to tell apart; None: the two with the closest scores.
+        The two systems to distinguish; None: the two with the closest scores.
     power : float
-        The probability with which the goal is to be reached.
+        The required probability of reaching the goal.
     level : float
         The level of significance, two-sided.
 
@@ -117,12 +117,12 @@ class VoteGoal:
 
 @dataclass(frozen=True)
 class VoteCosts:
-    """What a vote costs. The defaults are those of the paper (sec:a:human-eval:datasheet).
+    """The cost of a vote. The defaults follow the paper (sec:a:human-eval:datasheet).
 
     Attributes
     ----------
     seconds : float
-        For one pair with all its questions.
+        Time for one pair with all its questions.
     wage : float
         Per hour.
     currency : str
@@ -152,7 +152,7 @@ class VoteCosts:
 
 @dataclass(frozen=True, repr=False)
 class VotePlan(Result):
-    """How many votes a study needs, and what they cost.
+    """The number of votes that a study needs, and their cost.
 
     Attributes
     ----------
@@ -161,22 +161,22 @@ class VotePlan(Result):
     votes : int
         Votes in all. Each answers all questions about one pair of samples.
     power : float
-        The probability of reaching the goal with them, in the simulation.
+        The probability of reaching the goal with these votes, in the simulation.
     goal : VoteGoal
-        With the systems that were told apart.
+        The goal, with the systems to distinguish.
     scores : dict
-        What was assumed of the systems, on the paper's scale.
+        The assumed scores of the systems, on the paper's scale.
     scheme : str
         Which pairs are compared.
     sharing : VoteSharing
-        What was assumed of prompts and annotators.
+        The assumptions about prompts and annotators.
     hours : float
         Working time of all annotators.
     money : float
         Its cost at the wage in `costs`.
     costs : VoteCosts
     curve : tuple of (int, float)
-        Votes per pair and simulated power, where it was simulated.
+        Votes per pair and simulated power, for each simulated number.
     caveats : tuple of Caveat
     """
 
@@ -213,7 +213,7 @@ class VotePlan(Result):
 
     def _assumption(self) -> str:
         if self.sharing == VoteSharing():
-            return "Votes count as independent: several of one annotator, or on one prompt, tell less."
+            return "Votes count as independent. Several votes by one annotator, or on one prompt, would be worth less."
         return f"Votes are spread over {self.sharing}."
 
     def _aim(self) -> str:
@@ -274,27 +274,27 @@ def plan_votes(
     costs: VoteCosts = VoteCosts(),  # noqa: B008  # frozen
     rng: int | np.random.Generator | None = 0,
 ) -> VotePlan:
-    """How many votes reach a goal, by simulation of whole studies from Bradley–Terry.
+    """The number of votes that reaches a goal, by simulating whole studies from Bradley–Terry.
 
     Each simulated study draws the wins of each pair, fits Bradley–Terry scores (with half a win added on each side of a
-    pair, so that a winner of everything has a score too), and looks whether the goal is reached. The plan has the
+    pair, so that a winner of everything also has a score), and checks whether the goal is reached. The plan has the
     smallest number of votes per pair that reaches it often enough.
 
-    Votes that share prompts or annotators tell less than independent ones, and beyond some number more votes on the
-    same prompts tell nothing new. `sharing` says how many prompts and annotators there are; significance is then that
-    of `rank`, whose errors know of both.
+    Votes that share prompts or annotators contain less information than independent votes, and beyond some number more
+    votes on the same prompts add nothing. `sharing` has the numbers of prompts and annotators. Significance is then as
+    in `rank`, whose errors allow for both.
 
     Parameters
     ----------
     scores : mapping of name to number
-        What you expect, or a pilot found, on the paper's scale: the log odds of a win are (w_i − w_j)/100. A difference
-        of 40 is a win in 60% of the votes. Of a star, the first system is the centre.
+        Expected scores, perhaps from a pilot, on the paper's scale: the log odds of a win are (w_i − w_j)/100. A
+        difference of 40 is a win in 60% of the votes. In a star, the first system is the centre.
     goal : VoteGoal
     pairs : "all" or "star"
         Which pairs are compared.
     ties : float
-        The share of votes that are ties, given to either side at random. Scores that were fitted to such votes contain
-        them already: leave it at 0.
+        The share of votes that are ties, given to either side at random. Scores that were fitted to such votes already
+        contain them, so keep 0.
     sharing : VoteSharing
         By default no two votes share a prompt or an annotator.
     costs : VoteCosts
@@ -369,7 +369,7 @@ def _check_scores(scores: Mapping[str, float]) -> tuple[list[str], Array]:
 
 
 def _tested(goal: VoteGoal, names: Sequence[str], values: Array) -> tuple[int, int] | None:
-    """The places of the two systems to tell apart; None if the goal is the ranking."""
+    """The indices of the two systems to distinguish; None if the goal is the ranking."""
     if goal.kind == "ranking":
         if len(set(values.tolist())) < len(values):
             raise InputError("`scores` must all differ: systems that are equally good have no right order.")

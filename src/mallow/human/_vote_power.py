@@ -1,4 +1,4 @@
-"""How often a study with so many votes would find a difference, by simulation."""
+"""The probability that a study with this many votes finds a difference, by simulation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mallow.theory import Array
 
 @dataclass(frozen=True, eq=False)
 class SharedNoise:
-    """What prompts and annotators do to a study.
+    """The effect of prompts and annotators on a study.
 
     Attributes
     ----------
     variance : float
-        That they add to each score, in squared log-odds.
+        The variance that they add to each score, in squared log-odds.
     freedom : float
         Degrees of freedom of the errors that are estimated from them.
     factors : array (runs,)
-        How much larger than the truth the estimate of the variance is in each study.
+        The ratio of the estimated to the true variance in each study.
     """
 
     variance: float
@@ -41,7 +41,7 @@ def share_reached(
     level: float,
     shared: SharedNoise,
 ) -> float:
-    """In which share of the simulated studies the goal is reached."""
+    """The share of simulated studies in which the goal is reached."""
     estimates, information = _fit(np.asarray(draws + 0.5, dtype=np.float64), count + 1.0, compared, len(values))
     if tested is None:
         order = np.argsort(values)
@@ -64,7 +64,7 @@ def share_reached(
 def _fit(wins: Array, count: float, compared: NDArray[np.int64], size: int) -> tuple[Array, Array]:
     """Bradley–Terry scores of many studies at once by Newton's method, the first system at 0, and their information.
 
-    `wins` (runs, pairs) are those of the first system of each pair, of `count` votes each.
+    `wins` (runs, pairs) are the wins of the first system of each pair, out of `count` votes each.
     """
     design = make_design(compared[:, 0], compared[:, 1], size).toarray()[:, 1:]  # (pairs, size - 1)
     estimates = np.zeros((len(wins), size - 1))

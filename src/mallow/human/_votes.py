@@ -1,4 +1,4 @@
-"""Votes: what one annotator answered to one question about one pair."""
+"""Votes: the answer of one annotator to one question about one pair."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Vote:
     answer : int
         −2 definitely left, −1 slightly left, 0 tie, 1 slightly right, 2 definitely right.
     question : str
-        What was asked, such as "human-like".
+        The question, such as "human-like".
     annotator : str
-        Who answered; "" where that is not known.
+        The name of the annotator; "" if not known.
     prompt : str
-        What both continuations belong to; "" where that is not known.
+        The prompt of both continuations; "" if not known.
     seconds : float or None
-        How long the page was looked at. All questions of a page have the same time. None where it was not measured.
+        The time spent on the page, the same for all its questions. None if it was not measured.
     kind : str
         "task"; "gold", whose answer is known; "repeat", a pair shown again to the same annotator.
     task : str
-        The pair of texts that was shown; "" where it has no name.
+        The name of the pair of texts; "" if it has none.
     judge : bool
         Whether a program answered, such as a language model.
     expected : int or None
@@ -92,7 +92,7 @@ class Vote:
 
     @property
     def points(self) -> float:
-        """What the left side gets: 1, 0, or 1/2 for a tie."""
+        """The points of the left side: 1, 0, or 1/2 for a tie."""
         return 0.5 if self.answer == 0 else float(self.answer < 0)
 
     @property
@@ -103,15 +103,15 @@ class Vote:
 
 @dataclass(frozen=True)
 class Votes:
-    """Votes, and what was dropped on the way.
+    """Votes, and the counts of dropped ones.
 
     Attributes
     ----------
     votes : tuple of Vote
     left_out : dict
-        Question → reason → how many votes were left out for it; "" is for all questions.
+        Question → reason → the number of votes left out for it; "" is for all questions.
     source : str
-        Where they come from, for messages.
+        The source of the votes, for messages.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Votes:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Reason → how many votes were left out for it."""
+        """Reason → the number of votes left out for it."""
         total: Counter[str] = Counter()
         for reasons in self.left_out.values():
             total.update(reasons)
@@ -150,7 +150,7 @@ class Votes:
 
     @property
     def annotators(self) -> tuple[str, ...]:
-        """The people, in alphabetical order, without those who are not known."""
+        """The known people, in alphabetical order."""
         return tuple(sorted({vote.annotator for vote in self.votes if vote.annotator and not vote.judge}))
 
     @property
@@ -174,7 +174,7 @@ class Votes:
         return replace(self, votes=chosen, left_out={q: self.left_out[q] for q in ("", question) if q in self.left_out})
 
     def without(self, annotators: Collection[str]) -> Votes:
-        """The votes of all other annotators; those of these are counted as dropped."""
+        """The votes of all other annotators. The votes of these are counted as dropped."""
         unknown = sorted(set(annotators) - {vote.annotator for vote in self.votes})
         if unknown:
             raise InputError(f"`annotators` must have voted; {unknown[0]!r} did not.")
@@ -205,7 +205,7 @@ class Votes:
 def number_systems(
     votes: Sequence[Vote],
 ) -> tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """The names of the systems; for each vote their numbers on the left and on the right, and what the left one got."""
+    """The names of the systems, and for each vote the numbers of both systems and the points of the left one."""
     names = Votes(tuple(votes)).systems
     numbers = {name: number for number, name in enumerate(names)}
     left, right = (np.array([numbers[getattr(vote, side)] for vote in votes], int) for side in ("left", "right"))

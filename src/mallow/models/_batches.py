@@ -28,10 +28,10 @@ def within_memory(
     release: Callable[[], object] | None = None,
     advice: str = "Use a smaller model or shorter samples.",
 ) -> Iterator[tuple[NDArray[np.int64], T]]:
-    """The places of the samples in each batch, longest first, with what `compute` returns for them. Each place once.
+    """The places of the samples in each batch, longest first, with the result of `compute`. Each place occurs once.
 
     A batch is a rectangle as wide as its longest sample. It has at most `budget` cells (unless it is a single sample).
-    At most the share `waste` of them is padding, or `overhead` cells if that is more; samples of equal length need
+    At most the share `waste` of them is padding, or `overhead` cells if that is more. Samples of equal length need
     none. The longest come first, so that a lack of memory shows at once.
 
     If memory runs out, the batch is halved, and so is the budget for all later batches, which then run one at a time.
@@ -47,7 +47,7 @@ def within_memory(
     waste : float
         Largest share of padding in a batch, in [0, 1). Chosen: 3% keeps batches large at little cost.
     overhead : int
-        What an additional batch costs, in cells: up to this much padding is cheaper than a batch of a few short
+        The cost of an additional batch, in cells. Up to this much padding is cheaper than a batch of a few short
         samples.
     workers : int
         Batches that run at the same time, each in a thread. The order of the results does not depend on it.
@@ -67,7 +67,7 @@ def within_memory(
     budget = whole("budget", budget, least=1)
     whole("overhead", overhead, least=0)
     at_once, start = whole("workers", workers, least=1), 0
-    running: deque[tuple[int, NDArray[np.int64], Future[T]]] = deque()  # where each batch begins, and its places
+    running: deque[tuple[int, NDArray[np.int64], Future[T]]] = deque()  # the start of each batch, and its places
     with ThreadPoolExecutor(workers, initializer=prepare) as pool:
         while at_once > 1 and (start < len(order) or running):
             while start < len(order) and len(running) < at_once:
@@ -121,7 +121,7 @@ def _sort_by_length(lengths: Sequence[int], waste: float) -> tuple[NDArray[np.in
 
 
 def _batch_size(sizes: NDArray[np.int64], budget: int, waste: float, overhead: int) -> int:
-    """How many of the first samples, sorted from the longest, form the next batch."""
+    """The number of samples, sorted from the longest, in the next batch."""
     widest = int(sizes[0])
     candidates = sizes[: max(1, budget // widest)]
     cells = widest * np.arange(1, len(candidates) + 1)
@@ -161,9 +161,9 @@ def halve_on_memory_error(
     advice: str = "Use a smaller model or shorter samples.",
     release: Callable[[], object] | None = None,
 ) -> tuple[int, Result]:
-    """How many of the first items fit into memory, and what `compute` returns for them.
+    """The number of first items that fit into memory, and the result of `compute` for them.
 
-    All items are tried first, then half of them, a quarter, and so on. Call it again for the items that are left.
+    All items are tried first, then half of them, a quarter, and so on. Call it again for the remaining items.
 
     Parameters
     ----------
@@ -172,9 +172,9 @@ def halve_on_memory_error(
     items : list, tuple or array
         At least one.
     item : str
-        What to call a single item in the InputError that is raised when even one does not fit.
+        The name of a single item in the InputError that is raised when even one does not fit.
     advice : str
-        The last sentence of that error: the way out.
+        The last sentence of this error: the way out.
     release : callable, optional
         Called after memory ran out and before the next attempt, for example `torch.cuda.empty_cache`.
 
@@ -196,7 +196,8 @@ def halve_on_memory_error(
                 raise
             if count == 1:
                 raise InputError(f"Memory ran out on a single {item}. {advice}") from error
-        # Outside the handler: the error holds the tensors of the attempt, which must be gone before the next one.
+        # Outside the handler, since the error holds the tensors of the attempt, which must be freed before the next
+        # one.
         count //= 2
         if release is not None:
             release()
@@ -206,7 +207,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
     """Whether the error means that memory ran out, on any device.
 
     It does not import torch: the accelerator errors of torch are recognised by their class name (``OutOfMemoryError``),
-    those of its CPU allocator, of older back ends and of onnxruntime by their messages.
+    and the errors of its CPU allocator, of older back ends and of onnxruntime by their messages.
 
     Examples
     --------
@@ -218,5 +219,5 @@ def ran_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__):
         return True
     message = str(error).lower()
-    # Not only RuntimeErrors: onnxruntime has exception classes of its own.
+    # Not only RuntimeErrors, since onnxruntime has its own exception classes.
     return not isinstance(error, (ValueError, TypeError)) and any(part in message for part in _MESSAGES)

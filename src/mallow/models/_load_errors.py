@@ -45,7 +45,7 @@ def first_line(error: BaseException) -> str:
 
 
 def asks_to_run_code(error: BaseException) -> bool:
-    """Whether an error says that the model cannot be loaded without running program code that it brings along."""
+    """Whether an error means that the model cannot be loaded without running its own program code."""
     return "trust_remote_code" in str(error)
 
 
@@ -60,7 +60,7 @@ def class_names(error: BaseException) -> set[str]:
 
 
 def code_refusal(model: str, what: str = "the program code that it brings along") -> str:
-    """The sentence for a model that cannot be loaded without running code of its own."""
+    """The sentence for a model that cannot be loaded without running its own code."""
     return f"`model` must be one that its library knows; {model} needs {what}, which mallow does not run. {_WAY_OUT}"
 
 
@@ -75,7 +75,7 @@ def refuse_downloaded_kernels(model: str, config_file: Path | None) -> None:
 
 
 def refuse_files_elsewhere(model: str, folder: Path) -> None:
-    """Refuse a folder whose model needs files outside of it: its digest, and so its name, would not cover them."""
+    """Refuse a folder whose model needs files outside it, since its digest, and so its name, would not cover them."""
     if (folder / "adapter_config.json").is_file():
         raise InputError(
             f"`model` must have all its weights; {model} is an adapter of a different model. Merge both "
@@ -111,7 +111,7 @@ def refuse_foreign_modules(model: str, folder: Path) -> None:
 
 
 def _read(file: Path | None) -> Any:
-    """The content of a JSON file; {} if there is none that can be read, which whoever loads the model will notice."""
+    """The content of a JSON file; {} if it cannot be read, which is reported when the model is loaded."""
     try:
         return {} if file is None else parse_json(read_text(file))
     except ValueError:
@@ -121,14 +121,14 @@ def _read(file: Path | None) -> Any:
 def hub_is_unreachable(*, extra: str) -> bool:
     """Whether one request to the hub, through its own client, finds no connection within a few seconds.
 
-    Any answer, also an error of the server, counts as a connection. False where HF_HUB_OFFLINE is set: the client knows
-    then by itself that there is none.
+    Any answer, even an error of the server, counts as a connection. False if HF_HUB_OFFLINE is set, since the client
+    then expects no connection.
     """
     hub, tools = optional("huggingface_hub", extra=extra), optional("huggingface_hub.utils", extra=extra)
     if hub.constants.HF_HUB_OFFLINE:
         return False
     errors: list[BaseException | None] = []
-    # In a thread of its own: looking up a name has no time limit. It is not waited for when the process ends.
+    # In a separate thread, since looking up a name has no time limit. The process can end without waiting for it.
     thread = threading.Thread(target=_ask, args=(tools.get_session(), hub.constants.ENDPOINT, errors), daemon=True)
     thread.start()
     thread.join(_PATIENCE)

@@ -15,7 +15,7 @@ Precision = Literal["float32", "float16", "bfloat16"]
 
 
 def choose_device(device: str | None, *, extra: str) -> str:
-    """The device as torch names it; None chooses CUDA if available, else MPS, else the CPU."""
+    """The device of torch; None chooses CUDA if available, else MPS, else the CPU."""
     torch = optional("torch", extra=extra)
     if device is not None:
         return device
@@ -53,7 +53,7 @@ _STORE: ContextVar[dict[str, Any] | None] = ContextVar("kept model", default=Non
 def keep_model(store: dict[str, Any]) -> Iterator[None]:
     """Keep the model that is loaded inside this block in `store`, and use it instead of loading it again.
 
-    The store belongs to the caller, and holds one model at most.
+    The store belongs to the caller, and holds at most one model.
     """
     token = _STORE.set(store)
     try:
@@ -63,9 +63,9 @@ def keep_model(store: dict[str, Any]) -> Iterator[None]:
 
 
 def kept_model(make_key: Callable[[], str], load: Callable[[], Model]) -> Model:
-    """What `load` returns, or returned before for the same key, inside `keep_model`; elsewhere, what it returns now.
+    """The result of `load`, or inside `keep_model` its earlier result for the same key.
 
-    The key must stand for the weights as they are on the disk now: where they have changed, they are loaded again.
+    The key must identify the current weights on the disk, so that changed weights are loaded again.
 
     Examples
     --------
@@ -81,6 +81,6 @@ def kept_model(make_key: Callable[[], str], load: Callable[[], Model]) -> Model:
         return load()
     key = make_key()
     if key not in store:
-        store.clear()  # before the next one needs the memory
+        store.clear()  # before the next model needs the memory
         store[key] = load()
     return cast("Model", store[key])

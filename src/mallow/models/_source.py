@@ -1,7 +1,7 @@
-"""Finding and loading a pretrained model: which files, which commit, on which device and in which precision.
+"""Finding and loading a pretrained model: its files, commit, device and precision.
 
-A `Source` names a model and loads its parts. Whatever can be wrong with it is reported here, in one sentence with the
-way out. Program code that a model brings along is never run.
+A `Source` names a model and loads its parts. Problems with it are reported here, in one sentence with the way out.
+Program code in a model is never run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OTHER_ARCHITECTURE = "Does its config.json name the architecture of the weights
 
 @dataclass(frozen=True)
 class Source:
-    """A pretrained model and how to run it. Nothing is loaded before it is needed.
+    """A pretrained model with its settings. Nothing is loaded before it is needed.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Source:
     revision : str or None
         Branch, tag or commit of a model on the hub.
     dtype, device
-        None: what `choose_precision` and `choose_device` choose.
+        None: chosen by `choose_precision` and `choose_device`.
     extra : "text", "vision" or "sentence"
         The extra of mallow that installs the packages.
 
@@ -94,7 +94,7 @@ class Source:
 
     @property
     def label(self) -> str:
-        """The weights in the name of an embedder: folder or file with its digest, or hub name with its commit."""
+        """The weights for the name of an embedder: folder or file with its digest, or hub name with its commit."""
         path = Path(self.model)
         if path.is_dir():
             refuse_files_elsewhere(self.model, path)
@@ -130,13 +130,13 @@ class Source:
 
     @cached_property
     def local_only(self) -> dict[str, bool]:
-        """Options that keep the hub's client from trying for long where there is no connection: {} if there is one."""
+        """Options that keep the hub's client from long attempts without a connection; {} if there is one."""
         return {"local_files_only": True} if not self.is_local and hub_is_unreachable(extra=self.extra) else {}
 
     @cached_property
     def attention(self) -> Attention:
-        """The direction in which the model reads; found without loading the weights."""
-        if self.is_gguf:  # from the header: transformers takes seconds to build a configuration from such a file
+        """The direction in which the model reads, found without loading the weights."""
+        if self.is_gguf:  # from the header, since transformers takes seconds to build a configuration from such a file
             return "encoder" if "t5" in gguf_architecture(self.model) else "causal"
         auto = optional("transformers.models.auto.modeling_auto", extra=self.extra)
         tables = auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -144,11 +144,11 @@ class Source:
 
     @property
     def wants_bos(self) -> bool:
-        """Whether a GGUF file states that texts begin with <bos>, which transformers does not always add (Gemma)."""
+        """Whether texts begin with <bos> by a GGUF file; transformers does not always add it (Gemma)."""
         return self.is_gguf and gguf_adds_bos(self.model)
 
     def load(self, auto: str, **options: Any) -> Any:
-        """What an Auto class of transformers returns for this model."""
+        """The result of an Auto class of transformers for this model."""
         transformers = optional("transformers", extra=self.extra)
         if self.is_gguf:
             gguf_architecture(self.model)  # refuses a file that is not in GGUF format
@@ -156,7 +156,7 @@ class Source:
                 raise InputError(f"GGUF files need {' and '.join(missing)}, not installed here: {install_line('gguf')}")
             options["gguf_file"] = os.path.basename(self.model)
         elif not self.is_local:
-            # The commit is the one in the label, even if the branch has moved since.
+            # The commit is the commit of the label, even if the branch has moved since.
             options |= {"revision": self.commit, **self.local_only}
         refuse_downloaded_kernels(self.model, self.config_file)
         if os.path.isdir(self.model):
@@ -168,7 +168,7 @@ class Source:
 
     @contextlib.contextmanager
     def _folder_to_load(self) -> Iterator[str]:
-        """What transformers loads from. A GGUF file is alone there: transformers would take a tokenizer beside it."""
+        """The folder for transformers, with only the GGUF file, since a tokenizer next to it would be used."""
         if not self.is_gguf:
             yield self.model
             return
@@ -177,7 +177,7 @@ class Source:
             yield folder
 
     def load_network(self, auto: str, **options: Any) -> tuple[Any, list[str]]:
-        """The model with its weights, in its precision, on the CPU; and the weights that its files lack."""
+        """The model with its weights, in its precision, on the CPU, and the names of weights missing in its files."""
         precision = getattr(optional("torch", extra=self.extra), self.precision)
         network, report = self.load(auto, dtype=precision, output_loading_info=True, **options)
         # A head that shares its weights with the embedding is not in the file.
@@ -185,7 +185,7 @@ class Source:
         return network, sorted(key for key in report["missing_keys"] if key not in tied)
 
     def refuse_missing_weights(self, weights: Sequence[str], way_out: str = _OTHER_ARCHITECTURE) -> None:
-        """Refuse a model that lacks weights: they would be random."""
+        """Refuse a model with missing weights, which would be random."""
         if weights:
             raise InputError(
                 f"`model` must have all its weights; {self.model} lacks {len(weights)}, such as {weights[0]}, which "
@@ -193,7 +193,7 @@ class Source:
             )
 
     def refuse_empty_tokenizer(self, tokenizer: Any, network: Any) -> None:
-        """Refuse the empty tokenizer that transformers creates if its files are missing: it makes all texts equal."""
+        """Refuse the empty tokenizer that transformers creates if files are missing; it makes all texts equal."""
         tokens, vocabulary = len(tokenizer), getattr(network.config.get_text_config(), "vocab_size", 0)
         if tokens < vocabulary / 2:
             raise InputError(
@@ -209,7 +209,7 @@ class Source:
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         try:
-            # For a GGUF file transformers shows a bar that its own switch does not reach.
+            # For a GGUF file transformers shows a progress bar that its own switch does not disable.
             hidden = contextlib.redirect_stderr(io.StringIO()) if self.is_gguf else contextlib.nullcontext()
             with self._explained_errors(part), hidden:
                 yield
@@ -283,7 +283,7 @@ def gguf_architecture(path: str) -> str:
 
 
 def gguf_adds_bos(path: str) -> bool:
-    """Whether the file states that texts begin with <bos>."""
+    """Whether texts begin with <bos>, by the file."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return _value(content, b"tokenizer.ggml.add_bos_token", kind=_BOOL) == b"\1"
 

@@ -1,4 +1,4 @@
-"""Texts as tokens: of a model, of a file with a vocabulary, or as words; and how many tokens a model can read."""
+"""Texts as tokens of a model, of a vocabulary file, or as words, and the number of tokens that a model can read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def attention_of(config: Any, causal: Mapping[str, Any], masked: Mapping[str, An
     if getattr(config, "is_decoder", False):
         return "causal"
     # Many masked types also have a causal head (BertLMHeadModel), so the masked table decides. Some causal types were
-    # trained further to read in both directions (EmbeddingGemma); their configuration says so.
+    # trained further to read in both directions (EmbeddingGemma), according to their configuration.
     text = config.get_text_config()
     both_ways = getattr(text, "use_bidirectional_attention", False) or getattr(text, "is_causal", True) is False
     return "causal" if config.model_type in causal and config.model_type not in masked and not both_ways else "both"
@@ -43,7 +43,7 @@ def context_length(network: Any, tokenizer: Any) -> int:
     config = network.config.get_text_config()
     stated = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len")]
     lengths = [int(value) for value in stated if value is not None and value > 0]  # -1 means unlimited in some models
-    if not lengths:  # relative positions, as in T5: the length it was trained with
+    if not lengths:  # relative positions, as in T5, so the training length is used
         lengths = [int(tokenizer.model_max_length)]
     # RoBERTa and its relatives count positions from the padding token on: 514 positions are 512 tokens.
     lengths += [
@@ -91,14 +91,14 @@ class TokenFile:
     Attributes
     ----------
     path : str
-        A tokenizer.json, or a folder that holds one, or GPT-2's vocab.json and merges.txt.
+        A tokenizer.json, or a folder with one, or with GPT-2's vocab.json and merges.txt.
     """
 
     path: str
 
     @property
     def name(self) -> str:
-        """How results name this tokenizer."""
+        """The name of this tokenizer in results."""
         return f"tokens of {Path(self.path).expanduser().name}"
 
     def __call__(self, text: str) -> list[int]:
@@ -109,7 +109,7 @@ class TokenFile:
 
 @functools.lru_cache(maxsize=4)
 def load_token_file(path: str) -> Any:
-    """The tokenizer of a file or folder, which neither cuts nor pads; see `TokenFile`."""
+    """The tokenizer of a file or folder, without truncation and padding; see `TokenFile`."""
     tokenizers = optional("tokenizers", extra="human")
     place = Path(path).expanduser()
     file = place / "tokenizer.json" if place.is_dir() else place
@@ -147,8 +147,8 @@ def words(text: str) -> list[str]:
     Words keep their apostrophes (don't) and their combining marks (as in Devanagari or pointed Hebrew); underscores and
     digits belong to words. An emoji with its modifiers is one token, and so is a flag. Each Chinese or Japanese
     character is a token, because no spaces separate the words. In Thai, Lao, Khmer and Burmese everything between two
-    spaces is one token: pass another `tokenize` for these languages. White space and invisible directional marks are
-    dropped. Composed and decomposed letters are equal (NFC).
+    spaces is one token, so pass a different `tokenize` for these languages. White space and invisible directional marks
+    are dropped. Composed and decomposed letters are equal (NFC).
 
     Examples
     --------
@@ -161,8 +161,8 @@ def words(text: str) -> list[str]:
 
 @functools.cache
 def _pattern() -> re.Pattern[str]:
-    # \w does not match combining marks, and `re` has no class for them: without this, Hindi words would be cut into
-    # pieces. Built at the first use, because going through the characters takes a few milliseconds.
+    # \w does not match combining marks, and `re` has no class for them, so Hindi words would be cut into pieces without
+    # this. Built at the first use, because going through the characters takes a few milliseconds.
     letters = map(chr, (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)))  # there are no marks elsewhere
     others = (letter for letter in letters if letter.isprintable() and not letter.isalnum())  # few: categories are slow
     marks = _ranges([ord(letter) for letter in others if unicodedata.category(letter)[0] == "M"])

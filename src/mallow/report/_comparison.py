@@ -1,4 +1,4 @@
-"""What a page shows: a comparison, diagnoses from samples that are embedded once, and the caveats of all results."""
+"""The content of a page: a comparison, diagnoses of samples that are embedded once, and the caveats of all results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mallow._checks import seed_from
 from mallow._optional import install_line
 from mallow.embed import AnyEmbedder
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, each_once
 from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, Settings, compare_pairs, embed_pairs
 from mallow.evidence import MAUVE_STAR, Measure, find_measure
@@ -22,7 +22,7 @@ Scored = Comparison | Score | Mapping[str, Score]
 
 
 def as_comparison(results: Scored) -> Comparison:
-    """The comparison itself; scores become a comparison in which no difference was tested."""
+    """The comparison itself; scores become a comparison without tested differences."""
     if isinstance(results, Comparison):
         _refuse_evidence_only(results.scores)
         return results
@@ -33,7 +33,7 @@ def as_comparison(results: Scored) -> Comparison:
             f"{type(results).__name__}."
         )
     _refuse_evidence_only(scores)
-    # Where nothing was certified, nothing is known: 1.
+    # Without a certified value, the bound is 1.
     areas = {name: score.certified["mauve"].value if score.certified else 1.0 for name, score in scores.items()}
     order = sorted(scores, key=lambda name: (-areas[name], -scores[name].mauve))
     return Comparison(
@@ -61,7 +61,7 @@ def collect_caveats(comparison: Comparison, diagnoses: Mapping[str, Diagnosis] |
     caveats = list(comparison.caveats)
     for name, diagnosis in (diagnoses or {}).items():
         caveats += _caveats_of(name, diagnosis.caveats)
-    return tuple({(caveat.system, caveat.message): caveat for caveat in caveats}.values())
+    return each_once(caveats)
 
 
 def _caveats_of(name: str, caveats: Iterable[Caveat]) -> list[Caveat]:
@@ -86,8 +86,8 @@ def compare_and_diagnose(
 ) -> tuple[Comparison, dict[str, Diagnosis]]:
     """A comparison of several systems and a diagnosis of each, for `html` and `write`. Nothing is embedded twice.
 
-    The results are those of `mallow.compare` and `mallow.diagnose`, the latter with six examples of images. Caveats are
-    in the results, and nothing is warned about. A measure that cannot be split into bins has no diagnoses.
+    The results come from `mallow.compare` and `mallow.diagnose`, with six examples for images. Caveats are in the
+    results, without warnings. A measure that cannot be split into bins has no diagnoses.
 
     Parameters
     ----------
@@ -98,12 +98,11 @@ def compare_and_diagnose(
     measure :
         Estimator, divergence and scale, as in `mallow.compare`.
     embedder :
-        What turns samples into points: a name or an object. None takes the default for their kind, as in
-        `mallow.compare`.
+        The embedder, by name or as an object. None takes the default for the kind of samples, as in `mallow.compare`.
     paired :
         Whether row i of each set belongs to row i of the others, as in `mallow.compare`.
     prompts :
-        Whether evidence looks at texts with their prompts, "joint", or without, "ignore", as in `mallow.compare`.
+        "joint": evidence is about texts with their prompts; "ignore": without, as in `mallow.compare`.
     repeats :
         How many clusterings are averaged, as in `mallow.compare`.
     rng :

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mallow._files import write_text
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate import Comparison
 from mallow.report import _sentences as sentences
 from mallow.report import _svg as svg
 from mallow.report import _tables as tables
-from mallow.report._comparison import Scored, as_comparison, collect_caveats
+from mallow.report._comparison import Scored, as_comparison, collect_caveats, compare_and_diagnose
 from mallow.report._tables import AnyRanking, compare_with_people
 from mallow.results import merge_caveats, p_number
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mallow.explain import Diagnosis
 
 
-# Characters that HTML or UTF-8 cannot carry; a sample may hold any.
+# Characters that HTML or UTF-8 cannot represent; a sample may contain any.
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -47,12 +47,12 @@ def html(
     ----------
     comparison : Comparison, Score, or mapping name → Score
     diagnoses : mapping system → Diagnosis, or None
-        Where the gap of each system is, with examples: results of `mallow.diagnose`.
+        The regions of the gap of each system, with examples: results of `mallow.diagnose`.
     ranking : Ranking, Rankings, JudgedRanking or None
-        What people said of the same systems: a result of `mallow.human.rank`. The page then shows metrics and people
-        side by side.
+        The ranking of the same systems by people: a result of `mallow.human.rank`. The page then shows metrics and
+        people side by side.
     title : str or None
-        None: what was compared.
+        None: the names of the compared systems.
 
     Examples
     --------
@@ -74,6 +74,7 @@ def html(
         )
     style, script = _read_template("style.css"), _read_template("script.js")
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:"
+    policy += "; media-src data:"
     page = (
         _environment()
         .get_template("report.html")
@@ -94,7 +95,8 @@ def html(
 
 def write(
     path: str | os.PathLike[str],
-    comparison: Scored,
+    comparison: Any,
+    systems: Mapping[str, Any] | None = None,
     *,
     diagnoses: Mapping[str, Diagnosis] | None = None,
     ranking: AnyRanking | None = None,
@@ -102,12 +104,18 @@ def write(
 ) -> None:
     """Write the page of `html` to a file, all of it or nothing. An existing file is replaced.
 
+    ``write("report.html", human, {"small": …, "large": …})`` compares the samples and diagnoses each system, so that
+    the page has all sections, with examples. For other settings than the defaults, pass what `compare_and_diagnose`
+    returns.
+
     Parameters
     ----------
     path : path
         Its folder must exist.
     comparison :
-        The comparison that the page shows, as in `html`.
+        The comparison that the page shows, as in `html`; with `systems`, the samples of the reference.
+    systems :
+        System → its samples, as in `mallow.compare`. None: `comparison` was made before.
     diagnoses :
         System → its diagnosis, as in `html`.
     ranking :
@@ -120,6 +128,10 @@ def write(
         raise InputError(f"{os.fspath(path)}: is a folder, not a file. Name a file in it.")
     if not os.path.isdir(target.parent):
         raise InputError(f"{os.fspath(path)}: the folder {target.parent} does not exist. Create it first.")
+    if systems is not None:
+        comparison, made = compare_and_diagnose(comparison, systems)
+        warn_about(collect_caveats(comparison, made))
+        diagnoses = {**made, **(diagnoses or {})}
     write_text(path, html(comparison, diagnoses=diagnoses, ranking=ranking, title=title))
 
 
@@ -137,6 +149,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "marked": sentences.mark_terms,
         "number": sentences.format_number,
+        "player": sentences.player,
         "p_value": lambda value: sentences.typeset(p_number(value)),
         "shortened": sentences.shorten_text,
         "thumbnail": sentences.thumbnail,
@@ -146,7 +159,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict[str, Any]:
-    """What the template shows of a comparison and of its diagnoses."""
+    """The values that the template shows for a comparison and its diagnoses."""
     scores = comparison.scores
     axis, strips = svg.score_strips(scores)
     return {
@@ -184,7 +197,7 @@ def _context(comparison: Comparison, diagnoses: Mapping[str, Diagnosis]) -> dict
 
 
 def _tagged_caveats(caveats: tuple[Caveat, ...], systems: list[str]) -> list[tuple[str, str]]:
-    """Kind and line of each caveat, kind by kind; equal ones of several systems are one line."""
+    """Kind and line of each caveat, kind by kind, with equal caveats of several systems in one line."""
     by_kind: dict[str, list[Caveat]] = {}
     for caveat in caveats:
         by_kind.setdefault(caveat.kind, []).append(caveat)
@@ -196,5 +209,5 @@ def _read_template(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """What lets a Content-Security-Policy pass this text and no other."""
+    """The hash by which a Content-Security-Policy allows only this text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"

@@ -23,8 +23,7 @@ def frontier_figure(comparison: Scored) -> Figure:
     """The frontiers of all systems: published, in their two costs and exponentiated, and certified.
 
     Each published curve is the mean over the repeats. The curves of all repeats lie in the band around it, which shows
-    the noise of clustering, not that of sampling. The true curves lie below the certified ones, up to the noise of
-    sampling.
+    the noise of clustering, not of sampling. The true curves lie below the certified ones, up to the noise of sampling.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def frontier_figure(comparison: Scored) -> Figure:
 
 
 def score_figure(comparison: Scored) -> Figure:
-    """The published scores of all systems with the interval of repeat samples, what is certified, and the self-score.
+    """The published scores of all systems with the interval of repeat samples, the certified value, and the self-score.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def rank_figure(comparison: Comparison) -> Figure:
     Parameters
     ----------
     comparison : Comparison
-        Of all pairs.
+        A comparison of all pairs.
     """
     shown = as_comparison(comparison)
     if not shown.ranks:
@@ -88,7 +87,7 @@ def rank_figure(comparison: Comparison) -> Figure:
 def _figure(height: float) -> Iterator[Figure]:
     """A figure as wide as a page, with text of the size of a caption while it is drawn.
 
-    It is made without pyplot: no window, and no state that grows with every picture.
+    It does not use pyplot, so there is no window, and no state that grows with every picture.
     """
     figures = optional("matplotlib.figure", extra="plot")
     style = {"font.size": 8.0, "axes.titlesize": 8.5, "lines.linewidth": 1.3}

@@ -1,4 +1,4 @@
-"""Values in words: the sentences of the page, numbers, letters of groups, marked texts, small copies of images."""
+"""Values in words: sentences of the page, numbers, letters of groups, marked texts, small copies of files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import importlib.util
 import io
 import re
 import warnings
+import wave
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from mallow.errors import InputError
 from mallow.evaluate import Comparison, Difference, Score
 from mallow.explain import Diagnosis, verdict_text
 from mallow.results import join_names, p_text
+from mallow.samples import AUDIO_SUFFIXES, decode_audio
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -22,31 +28,32 @@ _AUTHORS = (
     "Pillutla, Krishna and Liu, Lang and Thickstun, John and Welleck, Sean and Swayamdipta, Swabha and "
     "Zellers, Rowan and Oh, Sewoong and Choi, Yejin and Harchaoui, Zaid"
 )
-# The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods names apart.
+# The published pipeline: MAUVE* with any number of bins, divergence and scale, which Methods lists separately.
 _PUBLISHED = re.compile(
     r"Measure\(Quantize\(bins=\w+, smoothing=krichevsky_trofimov, "
     r"reduce=Reduce\(variance=([\d.]+), normalise=True\)\), KL, "
 )
 _LONGEST_TEXT = 600  # characters of an example; chosen: a paragraph or two
 _THUMBNAIL = 192  # pixels; chosen: twice the size at which it is shown, for sharp screens
+_SECONDS, _RATE = 5, 16000  # of a recording in the page; chosen: 160 kB, enough for speech
 _POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e-0?(\d+)(?!\w)")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def default_title(comparison: Comparison) -> str:
-    """What the page is about."""
+    """The title of the page."""
     names = list(comparison.scores)
     return f"{names[0]} against the reference" if len(names) == 1 else f"{len(names)} systems against the reference"
 
 
 def verdict(comparison: Comparison) -> str:
-    """Whose proven gap is the smallest and whose the largest; of a single system, whether there is a gap."""
+    """The systems with the smallest and the largest proven gap; for a single system, whether there is a gap."""
     [*scores] = comparison.scores.values()
     return scores[0].verdict if len(scores) == 1 else comparison.verdict
 
 
 def reason_sentence(comparison: Comparison) -> str:
-    """The difference that the verdict rests on: between the first system and the next; "" where none was tested."""
+    """The difference behind the verdict, between the first system and the next; "" if none was tested."""
     pair = _deciding(comparison)
     if pair is None:
         return ""
@@ -65,7 +72,7 @@ def _deciding(comparison: Comparison) -> Difference | None:
 
 
 def gap_sentence(comparison: Comparison) -> str:
-    """What is certain about the gap of the system that comes first; "" where the verdict has said it."""
+    """The proven gap of the first system; "" if the verdict includes it."""
     if len(comparison.scores) == 1:
         return ""
     name, score = next(iter(comparison.scores.items()))
@@ -75,7 +82,7 @@ def gap_sentence(comparison: Comparison) -> str:
 
 
 def material(comparison: Comparison) -> str:
-    """What was compared, in one line: how many samples, by which embedder."""
+    """The comparison in one line: the numbers of samples, and the embedder."""
     of_reference = sorted({score.n[0] for score in comparison.scores.values()})
     of_systems = sorted({score.n[1] for score in comparison.scores.values()})
     system = "the system" if len(comparison.scores) == 1 else "each system"
@@ -86,7 +93,7 @@ def material(comparison: Comparison) -> str:
 
 
 def short_embedder(embedder: str) -> str:
-    """The embedder without its options. The signature names them all."""
+    """The embedder without its options, which are in the signature."""
     short = embedder.split(",")[0].split("@")[0]
     return f"{short})" if "(" in short and not short.endswith(")") else short
 
@@ -97,7 +104,7 @@ def _extent(numbers: Sequence[int]) -> str:
 
 
 def regions_in_words(diagnosis: Diagnosis) -> str:
-    """What a system misses and invents beyond chance, in the words of its clusters."""
+    """The words of clusters that a system misses and invents beyond chance."""
     parts = []
     for verb, regions in (("misses", diagnosis.missed), ("invents", diagnosis.invented)):
         beyond = [region for region in regions if region.significant]
@@ -108,7 +115,7 @@ def regions_in_words(diagnosis: Diagnosis) -> str:
 
 
 def pipeline_in_words(measure: str) -> str:
-    """How features became a score, for a paper; "" for a measure that only its signature describes.
+    """The steps from features to a score, for a paper; "" for a measure that only its signature describes.
 
     Examples
     --------
@@ -125,7 +132,7 @@ def pipeline_in_words(measure: str) -> str:
 
 
 def telling_words(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """The words that the reasons of a diagnosis name. They are marked in its samples."""
+    """The words in the reasons of a diagnosis, which are marked in its samples."""
     return tuple(dict.fromkeys(term for reason in diagnosis.reasons for term in reason.terms))
 
 
@@ -139,7 +146,7 @@ def systems_by_signature(scores: dict[str, Score]) -> dict[str, tuple[str, ...]]
 
 
 def bibtex(version: str) -> str:
-    """What to cite: the paper, and the library in the version that was used."""
+    """The citations: the paper, and the version of the library that was used."""
     return f"""@article{{pillutla2023mauve,
   title   = {{{{MAUVE}} Scores for Generative Models: Theory and Practice}},
   author  = {{{_AUTHORS}}},
@@ -160,7 +167,7 @@ def bibtex(version: str) -> str:
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """So many decimals, with a real minus sign."""
+    """A number with this many decimals and a real minus sign."""
     return f"{value:.{digits}f}".replace("-", "\u2212")
 
 
@@ -191,13 +198,13 @@ def group_letters(number: int) -> str:
 
 
 def shorten_text(text: str) -> str:
-    """The beginning of a text, and how much is left out."""
+    """The beginning of a text, and the length of the rest."""
     rest = len(text) - _LONGEST_TEXT
     return text if rest <= 0 else f"{text[:_LONGEST_TEXT]} … ({rest:,} more characters)"
 
 
 def mark_terms(text: str, terms: Iterable[str]) -> Markup:
-    """A text for the page, escaped, in which words and pairs of words are marked wherever they stand.
+    """A text for the page, escaped, in which all occurrences of words and pairs of words are marked.
 
     Examples
     --------
@@ -224,7 +231,7 @@ def thumbnail(path: str) -> str | None:
     from PIL import Image
 
     try:
-        with warnings.catch_warnings():  # whatever is odd about an image, the page shows it or its path
+        with warnings.catch_warnings():  # the page shows an unusual image, or its path
             warnings.simplefilter("ignore")
             with Image.open(path) as image:
                 image.thumbnail((_THUMBNAIL, _THUMBNAIL))
@@ -233,3 +240,24 @@ def thumbnail(path: str) -> str | None:
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
     return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+
+
+def player(path: str) -> str | None:
+    """The beginning of a recording as a data: address of a small .wav file, in one channel; None for other files."""
+    if Path(path).suffix.lower() not in AUDIO_SUFFIXES:
+        return None
+    try:
+        values, rate = decode_audio(path)
+    except InputError:  # the page shows its path
+        return None
+    step = -(-rate // _RATE)  # so many values become their mean
+    sound = values[: _SECONDS * rate].mean(axis=1)
+    sound = sound[: max(1, len(sound) // step) * step]
+    sound = sound.reshape(-1, min(step, len(sound))).mean(axis=1)
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(round(rate / step))
+        file.writeframes(np.rint(np.clip(sound, -1.0, 1.0) * 32767).astype("<i2").tobytes())
+    return f"data:audio/wav;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"

@@ -12,8 +12,8 @@ from mallow.evaluate import Score
 from mallow.results import at_most, draw
 from mallow.theory import Array, Frontier
 
-_SIDE = 200.0  # of the square in which a frontier is drawn, as in charts.html
-_GAP, _LOWEST = 15.0, 4.0  # of the labels of curves
+_SIDE = 200.0  # side of the square of a frontier, as in charts.html
+_GAP, _LOWEST = 15.0, 4.0  # distance and lowest position of the labels of curves
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Strip:
 
     name: str
     score: float  # published
-    interval: tuple[float, float] | None  # where other draws would be, if that is known
-    certified: tuple[float, float] | None  # what is certified, if anything, and its limit with 95% confidence
+    interval: tuple[float, float] | None  # the range of repeat samples, if known
+    certified: tuple[float, float] | None  # the certified value, if any, and its limit with 95% confidence
     itself: float  # the self-score
 
 
@@ -88,8 +88,8 @@ def score_strips(scores: Mapping[str, Score]) -> tuple[Scale, tuple[Strip, ...]]
 class Square:
     """The frontier of one system in a square with side 200: its axis, its paths, and the point with λ = ½.
 
-    The axis is that of both directions, so that what is missed and what is invented can be compared. Paths are those of
-    the curve, of the area below it, of the band over the repeats and of the certified curve; "" where there is none.
+    Both directions share one axis, so that missed and invented costs can be compared. There are paths for the curve,
+    the area below it, the band over the repeats and the certified curve; "" if there is none.
     """
 
     axis: Scale
@@ -101,21 +101,21 @@ class Square:
 
 
 def exponentiated_square(score: Score) -> Square:
-    """The published frontier, exponentiated, with the area below it, which is the score; and the certified one."""
+    """The published frontier, exponentiated, with the area below it, which is the score, and the certified frontier."""
     middle = [math.exp(-score.scale * cost) for cost in _halfway(score.frontier)]
     axis = Scale(0.0, 1.0, (0.0, 0.5, 1.0))
     return _square(score, lambda frontier: draw.exponentiated_points(frontier, score.scale), middle, axis)
 
 
 def cost_square(score: Score) -> Square:
-    """The frontier in its two costs, on axes of its own: on the axes of a bad system a good one would vanish."""
+    """The frontier in its two costs, on its own axes: on the axes of a bad system, a good system would vanish."""
     return _square(score, draw.cost_points, _halfway(score.frontier))
 
 
 def _square(
     score: Score, points: Callable[[Frontier], tuple[Array, Array]], middle: Iterable[float], axis: Scale | None = None
 ) -> Square:
-    """The curves of a score through these points; without an axis, one around all points is made, without area."""
+    """The curves of a score through these points. Without an axis, one is made around all points, without area."""
     x, y = points(score.frontier)
     band = [points(edge) for edge in score.band or ()]
     sure = [] if score.certified_frontier is None else [points(score.certified_frontier)]
@@ -137,8 +137,8 @@ def _square(
 class NamedCurve:
     """One system in the picture of all: its curve, the point with λ = ½, and the height of its name beside the square.
 
-    `number` counts the systems from 0, so that colour and dash are the same in every picture; `says` is what is known
-    of the area under the curve.
+    `number` counts the systems from 0, so that colour and dash are the same in every picture. `says` describes the area
+    under the curve.
     """
 
     number: int
@@ -152,7 +152,7 @@ class NamedCurve:
 
 @dataclass(frozen=True)
 class Picture:
-    """A large picture of curves: its id on the page, a word for it, what it shows, and the curves."""
+    """A large picture of curves: its id on the page, a word for it, its description, and the curves."""
 
     id: str
     short: str
@@ -161,7 +161,7 @@ class Picture:
 
 
 def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
-    """The certified curves of all systems and, apart, the published ones; of one system, both in one picture."""
+    """The certified curves of all systems and, separately, the published ones; for one system, both in one picture."""
     if len(scores) == 1:
         [score] = scores.values()
         both = [(0, "published", _published(score))]
@@ -193,7 +193,7 @@ def pictures(scores: Mapping[str, Score]) -> tuple[Picture, ...]:
     return tuple(picture for picture in pictures if picture.curves)
 
 
-_Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and what is known of it
+_Curve = tuple[Frontier, float, float, str]  # with the scale, the area, and its description
 
 
 def _certified(score: Score, frontier: Frontier) -> _Curve:
@@ -224,7 +224,7 @@ def _name(curves: list[tuple[int, str, _Curve]]) -> tuple[NamedCurve, ...]:
 
 
 def spread_labels(wanted: list[float]) -> list[float]:
-    """Heights in the given order, near the wanted ones and 15 apart; closer together only where there is no room.
+    """Heights in the given order, near the requested ones and 15 apart; closer only if there is no room.
 
     Examples
     --------

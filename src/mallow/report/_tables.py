@@ -1,4 +1,4 @@
-"""The tables of the page as plain values, and metrics and people side by side where a ranking is given."""
+"""The tables of the page as plain values, with metrics and people side by side if there is a ranking."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mallow.results import at_least, at_most, p_number
 CERTAIN, PAPERS = "Proven", "As in papers"
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "Frontier integral", "midpoint": "Mid-point"}
 AnyRanking = Ranking | Rankings | JudgedRanking
-_PEOPLE = "people"  # the question where none has a name
+_PEOPLE = "people"  # the name of an unnamed question
 _FEWEST = 3  # systems for a correlation
 _LINE = 13.0  # the height of a line of names in the drawing
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, whether it holds numbers, and the heading above it that it shares with its neighbours."""
+    """A column: its heading, whether it holds numbers, and the shared heading above it."""
 
     title: str
     numeric: bool = True
@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows: a text, and small tags beside it; `value` sorts the column, None sorts by the text."""
+    """The content of a cell: a text, and small tags; `value` sorts the column, and None sorts by the text."""
 
     text: str
     value: float | None = None
@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: what it is about, its columns, which of them names the row, and its rows."""
+    """A table: its subject, its columns, the column that names the row, and its rows."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -53,7 +53,7 @@ class Table:
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
-        """The headings above the columns with the number of columns of each; empty where no column has one."""
+        """The shared headings with the number of columns of each; empty if no column has one."""
         runs = tuple((title, len(list(run))) for title, run in groupby(column.group for column in self.columns))
         return runs if any(title for title, _ in runs) else ()
 
@@ -74,7 +74,7 @@ def _range(pair: tuple[float, float] | None) -> Cell:
 
 
 def _certified(score: Score, summary: str) -> tuple[Cell, Cell]:
-    """What is certified of a summary, and its limit."""
+    """The certified value of a summary, and its limit."""
     estimate = score.certified.get(summary)
     if estimate is None:
         return _NOTHING, _NOTHING
@@ -90,7 +90,7 @@ def _columns(words: Sequence[str], numbers: Mapping[str, Sequence[str]]) -> tupl
 
 
 def ranking_table(comparison: Comparison) -> Table:
-    """The systems in their order: what is certain about each, and apart from it the score as papers give it."""
+    """The systems in their order: the proven gap of each, and separately the score as in papers."""
     ranked, grouped = bool(comparison.ranks), bool(comparison.groups)
     columns = _columns(
         [*(["Rank"] if ranked else []), "System", *(["Group"] if grouped else [])],
@@ -122,7 +122,7 @@ def ranking_table(comparison: Comparison) -> Table:
 
 
 def off_topic_table(diagnosis: Diagnosis) -> Table | None:
-    """Texts that are farther from their prompts than the reference's texts, beside these prompts."""
+    """Texts that are farther from their prompts than the reference's texts, with these prompts."""
     if not diagnosis.off_topic:
         return None
     rows = [
@@ -145,7 +145,7 @@ def rank_cell(ranks: tuple[int, int]) -> Cell:
 
 
 def difference_table(comparison: Comparison) -> Table:
-    """All pairs that were tested: the difference in certified MAUVE, and whether it is more than chance."""
+    """All tested pairs: the difference in certified MAUVE, and whether it is more than chance."""
     titles = ["Difference", "95% interval", "p", "p, corrected for all pairs"]
     columns = (*_columns(["First", "Second"], {"": titles}), Column("Verdict", numeric=False))
     rows = []
@@ -202,7 +202,8 @@ def summary_table(scores: dict[str, Score]) -> Table:
 class Scatter:
     """A metric against people's scores; positions are in a square of 200, lengths of both arms included.
 
-    A point is (name, x, y, left, right, bottom, top, label); `label` is the height of the name, moved where two meet.
+    A point is (name, x, y, left, right, bottom, top, label); `label` is the height of the name, moved to avoid
+    overlaps.
     """
 
     title: str
@@ -213,19 +214,19 @@ class Scatter:
 
 @dataclass(frozen=True)
 class People:
-    """The page's part about people: the scores of people and metrics in a table, and how far they agree."""
+    """The page's part about people: the scores of people and metrics in a table, and their agreement."""
 
     rankings: dict[str, Ranking]  # by question
     systems: tuple[str, ...]  # in the order of the comparison, then of the ranking
     correlations: tuple[Correlation, ...]
-    note: str  # why there are no correlations; "" where there are
+    note: str  # the reason for missing correlations; "" otherwise
     scatters: tuple[Scatter, ...]  # one per question
     table: Table
     agreement: Table
 
 
 def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
-    """The rankings, and how far the scores of the comparison agree with them."""
+    """The rankings, and the agreement of the comparison's scores with them."""
     rankings = _by_question(ranking)
     voted = dict.fromkeys(name for votes in rankings.values() for name in votes.scores)
     common = [name for name in comparison.scores if name in voted]
@@ -245,7 +246,7 @@ def compare_with_people(comparison: Comparison, ranking: AnyRanking) -> People:
     if len(common) < _FEWEST:
         return people(note=f"With fewer than {_FEWEST} common systems there is no correlation.")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)  # the page says it in its own words
+        warnings.simplefilter("ignore", EstimateWarning)  # the page has its own words for it
         try:
             table = correlate(comparison, Rankings(rankings))
         except InputError:  # all values are equal
@@ -281,7 +282,7 @@ def _score_table(rankings: dict[str, Ranking], systems: tuple[str, ...], compari
 
 
 def _agreement_table(correlations: tuple[Correlation, ...]) -> Table:
-    """How far the metrics agree with people."""
+    """The agreement of the metrics with people."""
     titles = ["Spearman correlation", "95% interval", "Worst case", "Systems"]
     columns = _columns(["Metric", "Question"], {"": titles})
     rows = tuple(
@@ -314,7 +315,7 @@ def _by_question(ranking: AnyRanking) -> dict[str, Ranking]:
 
 
 def _scatter(table: Correlations, question: str) -> Scatter:
-    """Certified MAUVE against people, or the published one where nothing was certified."""
+    """Certified MAUVE against people, or published MAUVE if nothing was certified."""
     metric = "certified MAUVE" if "certified MAUVE" in table.metrics else "published MAUVE"
     people, scores = table.people[question], table.metrics[metric]
     rows = [(name, *scores[name], *people[name]) for name in scores if name in people]
@@ -331,7 +332,7 @@ def _scatter(table: Correlations, question: str) -> Scatter:
 
 
 def _label_heights(heights: list[float]) -> list[float]:
-    """Where to write the names of points at these heights, so that each line is free."""
+    """Heights for the names of points at these heights, without overlaps."""
     free, placed = -1e9, dict[int, float]()
     for point in sorted(range(len(heights)), key=lambda i: heights[i]):
         free = max(heights[point] - 5, free + _LINE)

@@ -1,7 +1,7 @@
-"""Drawing on matplotlib axes: frontiers, scores, curves of a hyper-parameter, rank ranges.
+"""Drawing on matplotlib axes: frontiers, scores, curves of a hyperparameter, rank ranges.
 
-Systems differ in colour, dash and marker, so that pictures remain readable in grey. Results are drawn through the
-protocol `Drawable`, since this module lies below them.
+Systems differ in colour, dash and marker, so pictures remain readable in grey. Results are drawn through the protocol
+`Drawable`, since this module must not import them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mallow._optional import optional
-from mallow.results._table import Estimate
+from mallow.results._numbers import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py
-# measures; at least 3 : 1 against white. Black is kept for everything that is not a system.
+# measures; at least 3 : 1 against white. Black is reserved for everything that is not a system.
 COLOURS = ("#5625a1", "#fc6010", "#1b3a07", "#1f5a8e", "#b46780", "#7c6930")
 _DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _DASHES += ((0, (9, 3)),)
@@ -28,13 +28,13 @@ _PALE = "#cdbde3"  # the first colour, for bars
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MANY = 6
 _NUMBERS = {"nucleus": "p", "top-k": "K", "temperature": "value", "typical": "mass", "eta": "ε", "min-p": "share"}
-_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: nearer to the ends they may grow without bound
-# Inches; chosen: the text width of a paper with one column, where the usual 10 points are its own size.
+_ENDS = 0.01  # raw costs are drawn for λ from here to 1 − this: near the ends they may grow without bound
+# Inches; chosen: the text width of a paper with one column, so that the usual 10 points keep their size.
 SIZE = (5.5, 3.9)
 
 
 def axes(ax: Axes | None) -> Axes:
-    """The axes given, or new ones."""
+    """The given axes, or new ones."""
     if ax is not None:
         return ax
     new: Axes = optional("matplotlib.pyplot", extra="plot").subplots(figsize=SIZE, layout="constrained")[1]
@@ -60,7 +60,7 @@ def exponentiated(
     certified: bool = False,
     band: str = "",
 ) -> None:
-    """The exponentiated frontier, the area below it shaded, with the band over the repeats; or the certified one.
+    """The exponentiated frontier, with the area below it and the band over the repeats, or the certified frontier.
 
     `band` is the name of the band in the legend; "" for none.
     """
@@ -88,7 +88,7 @@ def frontiers(ax: Axes, systems: Mapping[str, Drawable], *, certified: bool = Fa
         if frontier is None:
             continue
         x, y = exponentiated_points(frontier, score.scale)
-        # Names are at different angles, seen from the origin: curves that nearly coincide keep theirs apart.
+        # Names are at different angles from the origin, so that names of nearly equal curves do not overlap.
         angle = np.pi / 2 * (0.85 - 0.7 * (number + 0.5) / len(systems))
         at = int(np.argmin(np.abs(np.arctan2(y, x) - angle)))
         area = score.certified["mauve"].value if certified else score.mauve
@@ -106,12 +106,19 @@ def frontiers(ax: Axes, systems: Mapping[str, Drawable], *, certified: bool = Fa
     ax.set_title("Certified: at most this area" if certified else "Published: the area is MAUVE", fontsize="medium")
 
 
-def certified_line(ax: Axes, score: Drawable) -> None:
-    """The certified frontier, exponentiated, as a dashed line. Nothing where there is none."""
+def count_frontiers(ax: Axes) -> int:
+    """The number of exponentiated frontiers on the axes, without the dashed lines of certified frontiers."""
+    return sum(line.get_marker() in _MARKERS for line in ax.lines)
+
+
+def certified_line(ax: Axes, score: Drawable, *, name: str = "", number: int = 0) -> None:
+    """The certified frontier, exponentiated, as a dashed line, if there is one. It is black for the first system."""
     if score.certified_frontier is None:
         return
     x, y = exponentiated_points(score.certified_frontier, score.scale)
-    ax.plot(x, y, color="k", linestyle="--", linewidth=1.5, label=f"certified: {score.certified['mauve'].value:.3f}")
+    color = line_style(number)["color"] if number else "k"
+    label = _plain(f"{name}certified: {score.certified['mauve'].value:.3f}")
+    ax.plot(x, y, color=color, linestyle="--", linewidth=1.5, label=label)
 
 
 def costs(ax: Axes, score: Drawable, *, label: str, number: int = 0) -> None:
@@ -129,9 +136,9 @@ def costs(ax: Axes, score: Drawable, *, label: str, number: int = 0) -> None:
 
 
 def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
-    """One row per system: above, what is certified, and where the true area may be; below, the published score.
+    """One row per system: the certified value with the range of the true area above, and the published score below.
 
-    The published score has the interval of repeat samples and the self-score beside it.
+    The published score has the interval of repeat samples and the self-score.
     """
     names = list(systems)[::-1]  # the first on top
     wide: dict[str, Any] = {"linewidth": 6, "solid_capstyle": "butt"}
@@ -162,9 +169,9 @@ def scores(ax: Axes, systems: Mapping[str, Drawable]) -> None:
 def curve(
     ax: Axes, family: str, values: Sequence[float], inside: Sequence[Drawable], outside: Mapping[str, Drawable]
 ) -> None:
-    """Scores against the number in which systems of a family differ, published and certified. Others as level lines.
+    """Published and certified scores against the number in which systems of a family differ. Others are level lines.
 
-    The band is where the published scores of repeat samples would be. It has a gap where that is not known.
+    The band is the range of published scores of repeat samples. It has a gap if that is not known.
     """
     ends = np.array([score.interval.get("mauve", (np.nan, np.nan)) for score in inside])
     style = line_style(0)
@@ -195,7 +202,7 @@ def curve(
 
 
 def _axis_title(family: str) -> str:
-    """What the numbers on the axis are, for a family of decoders such as "nucleus:…"."""
+    """The name of the numbers on the axis, for a family of decoders such as "nucleus:…"."""
     name, colon, rest = family.partition(":…")
     if colon and not rest:
         return f"{_NUMBERS.get(name, 'value')} of {_plain(name)}"
@@ -203,7 +210,7 @@ def _axis_title(family: str) -> str:
 
 
 def _shown_range(inside: Sequence[Drawable], ends: Array) -> tuple[float, float]:
-    """The part of the axis where the curve, its band and the self-score are; other systems may lie below it."""
+    """The part of the axis with the curve, its band and the self-score; other systems may lie below it."""
     published = np.array([score.mauve for score in inside])
     shown = [*published, *ends[np.isfinite(ends)], *(score.self_score["mauve"] for score in inside)]
     certified = [score.certified["mauve"] for score in inside if score.certified]
@@ -233,7 +240,7 @@ def ranks(
     ranges: Mapping[str, tuple[int, int]],
     label: str = "ranks by proven gap that the significant differences allow (1 = smallest)",
 ) -> None:
-    """The ranks that each system may have, one row per system, in the order given."""
+    """The possible ranks of each system, one row per system, in the given order."""
     names = list(ranges)[::-1]  # the first on top
     for row, (best, worst) in enumerate(ranges[name] for name in names):
         ax.plot([best, worst], [row, row], color="0.3", linewidth=4, marker="o", markersize=9)
@@ -245,7 +252,7 @@ def ranks(
 
 
 def intervals(ax: Axes, rows: Mapping[str, tuple[float, float, float]], label: str) -> None:
-    """Values with the low and high end of their interval, one row each, in the order given."""
+    """Values with the low and high end of their interval, one row each, in the given order."""
     names = list(rows)[::-1]  # the first on top
     for row, (value, low, high) in enumerate(rows[name] for name in names):
         ax.plot([low, high], [row, row], color="0.75", linewidth=7, solid_capstyle="butt")
@@ -270,7 +277,7 @@ def power(
 
 
 def rank_map(ax: Axes, systems: Sequence[str], ranks: Mapping[str, Mapping[str, int]]) -> None:
-    """The rank of every system (a column) by every measure (a row), the best darkest; those without a rank stay white.
+    """The rank of every system (a column) by every measure (a row), the best darkest and missing ranks white.
 
     `ranks` maps each measure to the ranks of the systems.
     """
@@ -288,18 +295,18 @@ def rank_map(ax: Axes, systems: Sequence[str], ranks: Mapping[str, Mapping[str, 
 
 
 def legend(ax: Axes, *, above: bool = False) -> None:
-    """A legend with each label once: above the axes on request, beside them if there are many."""
+    """A legend with each label once, above the axes on request, and beside them if there are many."""
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if above:
-        # From the right edge to the left, where the names of the rows leave room above them.
+        # From the right edge to the left, where there is room above the names of the rows.
         position: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
         position |= {"columnspacing": 1.0, "fontsize": "small", "borderaxespad": 0.2}
     elif len(once) > _MANY:
         position = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     else:
         position = {}
-    # Where a curve passes below, both can be read.
+    # If a curve passes below, both can be read.
     ax.legend(once.values(), once.keys(), handlelength=2.8, framealpha=0.8, edgecolor="none", **position)
 
 
@@ -314,7 +321,7 @@ def _name_rows(ax: Axes, names: Sequence[str]) -> None:
 
 def _line(ax: Axes, x: Array, y: Array, label: str, number: int) -> None:
     """A curve with a few markers, at other points for each system."""
-    marks = (0.1 + 0.03 * (number % 7), 0.25)  # where the first is, how far apart: shares of the diagonal
+    marks = (0.1 + 0.03 * (number % 7), 0.25)  # the first marker and their distance, as shares of the diagonal
     ax.plot(x, y, label=_plain(label), markersize=5, markevery=marks, **line_style(number))
 
 
@@ -327,13 +334,13 @@ def _open_frame(ax: Axes) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name as plain text: dollars start no formula, and a line break or a leading underscore hides nothing."""
+    """A name as plain text, so that dollars, line breaks and a leading underscore have no special effect."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
 
 
 class Drawable(Protocol):
-    """What is drawn of a score."""
+    """The parts of a score for drawing."""
 
     @property
     def mauve(self) -> float:
@@ -341,15 +348,15 @@ class Drawable(Protocol):
 
     @property
     def interval(self) -> dict[str, tuple[float, float]]:
-        """Where each summary of another draw would be; empty where that is not known."""
+        """The range of each summary for repeat samples; empty if not known."""
 
     @property
     def certified(self) -> dict[str, Estimate]:
-        """What each summary is at most or at least; empty where nothing was certified."""
+        """The certified bound of each summary; empty if nothing was certified."""
 
     @property
     def self_score(self) -> dict[str, float]:
-        """What the reference scores against itself."""
+        """The score of the reference against itself."""
 
     @property
     def frontier(self) -> Frontier:
@@ -361,7 +368,7 @@ class Drawable(Protocol):
 
     @property
     def band(self) -> tuple[Frontier, Frontier] | None:
-        """Least and greatest costs over the repeats."""
+        """Smallest and largest costs over the repeats."""
 
     @property
     def scale(self) -> float:

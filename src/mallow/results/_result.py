@@ -1,4 +1,4 @@
-"""What every result offers: readable text, tables, JSON and back without loss, a data frame, a form for notebooks."""
+"""The common part of results: readable text, tables, lossless JSON, a data frame, and a form for notebooks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from mallow._visible import one_line, visible
 from mallow.errors import Caveat, InputError
 from mallow.results._table import TableData, render
 
-_SHORT = 1000  # entries of an array that is still written as a list; chosen: a page of numbers can be read by people
+_SHORT = 1000  # longest array that is written as a list; chosen: people can read a page of numbers
 
 _NAMES = {list: "a list", dict: "an object with named fields", float: "a number", int: "a whole number"}
 _NAMES |= {str: "a text", bool: "true or false"}
 
 _NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_NUMBER = re.compile(r"(`[^`]*`)|\d[\d.,]*")  # a name in backticks stays, whatever digits it has
-_MOST_ALIKE = 2  # chosen: more lines that differ in numbers alone hide the others
+_NUMBER = re.compile(r"(`[^`]*`)|\d[\d.,]*")  # a name in backticks stays, with all its digits
+_MOST_ALIKE = 2  # chosen: more lines that differ only in numbers hide the others
 
 T = TypeVar("T")
 
@@ -54,12 +54,12 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(hint: Any, data: Any, field: str = "") -> Any:
-    """The value of a type that `to_plain` wrote; keys that are no fields are ignored, missing ones take their default.
+    """The value of a type from the output of `to_plain`. Unknown keys are ignored, and missing ones take defaults.
 
-    What does not fit is an InputError that names the field, such as ``scores.small.n[1]``.
+    Wrong data give an InputError that names the field, such as ``scores.small.n[1]``.
     """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if hasattr(origin, "__value__"):  # a `type` statement, which NDArray is from NumPy 2.5 on
+    if hasattr(origin, "__value__"):  # a `type` statement, such as NDArray from NumPy 2.5 on
         origin = typing.get_origin(origin.__value__)
     if origin in (Union, types.UnionType):
         if data is None and type(None) in parts:
@@ -83,7 +83,7 @@ def from_plain(hint: Any, data: Any, field: str = "") -> Any:
         return _dataclass(typing.cast("type[Any]", hint), _of_type(dict, data, field), field)
     if hint is float and data is None:
         return math.nan
-    if hint is float:  # a whole number where any number may stand is still one after the round trip
+    if hint is float:  # a whole number in a field for any number stays whole after the round trip
         return _of_type((int, float), data, field)
     return _of_type(hint, data, field) if hint in (bool, int, str) else hint(_of_type(str, data, field))  # Path
 
@@ -141,7 +141,7 @@ def _packed(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _unpacked(entry: dict[str, Any], field: str) -> np.ndarray[Any, Any]:
-    """An array of numbers. A file cannot make any other object."""
+    """An array of numbers. A file cannot create any other object."""
     try:
         dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
         if dtype.kind not in "biuf":
@@ -162,17 +162,17 @@ class Result:
     KIND: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        """Whatever names of systems and files a result holds, its text has no control characters."""
+        """Remove control characters from the text of a result, whatever names of systems and files it holds."""
         if "__str__" in cls.__dict__:
             cls.__str__ = _made_visible(cls.__str__)  # type: ignore[method-assign]
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole result as numbers, strings, lists and dicts; `from_dict` restores it."""
+        """The whole result as numbers, strings, lists and dicts, which `from_dict` restores."""
         return {"kind": f"mallow {self.KIND}", **to_plain(self), **self._also()}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_dict` wrote."""
+        """The result from the output of `to_dict`."""
         kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
         if kind != f"mallow {cls.KIND}":
             raise InputError(f"`data` must be what {cls.__name__}.to_dict wrote, but its kind is {kind!r}.")
@@ -187,7 +187,7 @@ class Result:
         return result
 
     def _check_parts(self) -> None:
-        """Raise an InputError if parts do not fit together, such as the name of a system that does not occur."""
+        """Raise an InputError if parts are inconsistent, such as the name of a missing system."""
         try:
             str(self)
             self._also()
@@ -199,12 +199,12 @@ class Result:
 
     def to_json(self) -> str:
         """`to_dict` as JSON."""
-        # The one control that JSON leaves as it is.
+        # The only control character that JSON does not escape.
         return json.dumps(self.to_dict(), indent=1).replace("\x7f", "\\u007f")
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The result that `to_json` wrote."""
+        """The result from the output of `to_json`."""
         try:
             data = parse_json(text)
         except TypeError:
@@ -235,21 +235,25 @@ class Result:
         """The kinds of all caveats, for a summary."""
         return {"caveats": sorted({caveat.kind for caveat in getattr(self, "caveats", ())})}
 
-    def table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The main numbers as a table: "text", "markdown", "latex" or "html".
+    def table(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
+        """The main numbers as a table: "text", "markdown", "latex", "siunitx" or "html".
 
-        `width` is that of a terminal: a text table that is wider becomes one paragraph per row.
+        LaTeX needs the package booktabs. "siunitx" is LaTeX in which that package aligns numbers at their points.
+        `digits` is the number of digits after the point in a score or comparison; None keeps the usual number. Bounds
+        are rounded so that they stay true. `width` is the width of a terminal. A wider text table becomes one paragraph
+        per row.
         """
-        return render(form, self._table(), width=width)
+        return render(form, self._table(), width=width, digits=digits)
 
-    def format(self, form: str = "text", *, width: int | None = None) -> str:
-        """The result as commands print it: "text", "json", or its table as "markdown" or "latex".
+    def format(self, form: str = "text", *, width: int | None = None, digits: int | None = None) -> str:
+        """The result in the form for commands: "text", "json", or its table as "markdown", "latex" or "siunitx".
 
-        Caveats are not part of the text or table; `caveat_lines` has them. `width` is that of a terminal, for text.
+        Caveats are not part of the text or table; `caveat_lines` has them. `width` is the width of a terminal, for
+        text, and `digits` the number of digits in a table.
         """
         if form == "json":
             return self.to_json()
-        return "\n\n".join(self._blocks(width)) if form == "text" else self.table(form)
+        return "\n\n".join(self._blocks(width)) if form == "text" else self.table(form, digits=digits)
 
     def _blocks(self, width: int | None) -> list[str]:
         """The paragraphs of the text, without caveats; where possible, no line is longer than `width`."""
@@ -261,21 +265,27 @@ class Result:
         return optional("pandas", extra="frames").DataFrame(self._records())
 
     def caveat_lines(self) -> list[str]:
-        """The caveats of the result as lines, equal ones of several systems merged into one."""
+        """The caveats of the result as lines, with equal caveats of several systems merged."""
         return merge_caveats(getattr(self, "caveats", ()))
 
     def _with_caveats(self, lines: Sequence[str]) -> str:
-        """Lines and those of the caveats, as `str` shows them."""
+        """Lines followed by the caveats, for `str`."""
         return "\n".join([*lines, *(f"caveat: {line}" for line in self.caveat_lines())]).rstrip()
 
     def _repr_html_(self) -> str:
-        caveats = "".join(f"<li>{html.escape(line)}</li>" for line in self.caveat_lines())
-        return f"<p>{html.escape(self._headline())}</p>{self.table('html')}" + (
-            f"<ul>{caveats}</ul>" if caveats else ""
-        )
+        lines = self.caveat_lines()
+        # Folded up: the warnings of the call have said the same.
+        title = "1 caveat" if len(lines) == 1 else f"{len(lines)} caveats"
+        caveats = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+        folded = f"<details><summary>{title}</summary><ul>{caveats}</ul></details>" if lines else ""
+        return "".join([f"<p>{html.escape(self._headline())}</p>", *self._tables("html"), folded])
+
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        """All tables of the result, the main one first; "" for one that has no rows."""
+        return [self.table(form, width=width)]
 
     def _also(self) -> dict[str, Any]:
-        """Derived values that readers of the JSON file want; ignored on the way back."""
+        """Derived values for readers of the JSON file; ignored by `from_dict`."""
         return {}
 
     def _headline(self) -> str:
@@ -294,7 +304,7 @@ class Result:
 
 
 def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> list[str]:
-    """The caveats as lines: equal ones of several systems in one, and more than two that differ only in numbers too.
+    """The caveats as lines, merged if they are equal, or if more than two differ only in numbers.
 
     Examples
     --------
@@ -308,7 +318,7 @@ def merge_caveats(caveats: Sequence[Caveat], systems: Sequence[str] = ()) -> lis
     ['run-100, run-200, run-300 and run-400: only 100 samples. (numbers of run-100)']
     """
     owners: dict[str, list[str | None]] = {}
-    alike: dict[str, list[str]] = {}  # messages that differ in numbers alone
+    alike: dict[str, list[str]] = {}  # messages that differ only in numbers
     for caveat in caveats:
         names = owners.setdefault(caveat.message, [])
         if caveat.system not in names:

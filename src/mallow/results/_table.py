@@ -1,17 +1,17 @@
-"""Numbers with intervals, p-values as text, and tables as text, Markdown, LaTeX and HTML."""
+"""Tables as text, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+from mallow._checks import whole
 from mallow._visible import visible
 from mallow.errors import InputError
+from mallow.results._cells import Cell
 
-_LEVEL = 0.05  # the usual level of significance
 Row = Sequence[str]
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -19,12 +19,12 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "`": r"\textasciigrave{}",
-    "<": r"\textless{}",  # these three are other characters in LaTeX's oldest fonts
+    "<": r"\textless{}",  # these three are different characters in LaTeX's oldest fonts
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "[": "{[}",
     "*": "{*}",
-    "-": "-{}",  # where another one follows: two hyphens, not a dash
+    "-": "-{}",  # before a second hyphen, to get two hyphens instead of a dash
     "χ²": r"$\chi^2$",
     "²": r"$^2$",
     "±": r"$\pm$",
@@ -39,60 +39,13 @@ _LATEX = {
 _LATEX_MARKS = re.compile(
     "|".join(["-(?=-)", "χ²", r"^[\[*]", *(re.escape(mark) for mark in _LATEX if mark not in ("-", "χ²", "[", "*"))])
 )
-# HTML entities are understood by every kind of Markdown, backslashes before these characters are not.
+# Every kind of Markdown understands HTML entities, but not backslashes before these characters.
 _MARKDOWN = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# Only where they can mean something: what begins an entity or a tag, stars that can begin emphasis, underscores that
-# are not inside a word. "p < 0.05" and "MAUVE*" stay as they are.
+# Only if they can have a meaning: the start of an entity or a tag, stars that can begin emphasis, underscores that are
+# not inside a word. "p < 0.05" and "MAUVE*" do not change.
 _MARKDOWN_MARKS = re.compile(
     r"[\\`{}\[\]|#~$>]|&(?=[#A-Za-z])|<(?=[A-Za-z/!?])|\*(?=\S)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])"
 )
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value and the interval around it. The attribute that holds the estimate documents what the interval means.
-
-    Examples
-    --------
-    >>> print(Estimate(0.71, 0.62, 0.8))
-    0.7100 (0.6200 to 0.8000)
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-
-
-def p_text(p_value: float) -> str:
-    """A p-value as people write it.
-
-    Examples
-    --------
-    >>> p_text(0.0312), p_text(0.00213), p_text(3e-9)
-    ('p = 0.031', 'p = 0.0021', 'p < 1e-5')
-    """
-    number = p_number(p_value)
-    return f"p {number}" if number.startswith("<") else f"p = {number}"
-
-
-def p_number(p_value: float) -> str:
-    """A p-value for a column of a table, with enough digits to stay on its side of 0.05.
-
-    Examples
-    --------
-    >>> p_number(0.0312), p_number(2.34e-5), p_number(3e-9), p_number(0.0496)
-    ('0.031', '2.3e-5', '< 1e-5', '0.0496')
-    """
-    if p_value <= 1e-5:  # the least that permutations can show
-        return "< 1e-5"
-    for digits in (2, 3, 4):
-        text = f"{p_value:.{digits}g}"
-        if (float(text) < _LEVEL) == (p_value < _LEVEL):
-            break
-    return text.replace("e-0", "e-")
 
 
 def group_letters(groups: Sequence[Sequence[str]], name: str) -> str:
@@ -107,28 +60,6 @@ def group_letters(groups: Sequence[Sequence[str]], name: str) -> str:
     return "".join(letter for letter, group in zip(letters, groups, strict=True) if name in group)
 
 
-def at_most(value: float, digits: int = 4) -> str:
-    """A number rounded up: if the value is at most this, "at most" stays true.
-
-    Examples
-    --------
-    >>> at_most(0.0312), at_most(0.41201, digits=2)
-    ('0.0312', '0.42')
-    """
-    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_CEILING))
-
-
-def at_least(value: float, digits: int = 4) -> str:
-    """A number rounded down: if the value is at least this, "at least" stays true.
-
-    Examples
-    --------
-    >>> at_least(0.0312), at_least(0.41999, digits=2)
-    ('0.0312', '0.41')
-    """
-    return str(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_FLOOR))
-
-
 @dataclass(frozen=True)
 class TableData:
     """A table before it has a form.
@@ -136,13 +67,15 @@ class TableData:
     Attributes
     ----------
     head, rows : sequence of str, sequence of such
-        Plain text; every row is as long as the head. A heading may have several lines, which only text keeps apart.
+        Plain text; every row is as long as the head. A heading may have several lines, which only text keeps separate.
     marked : collection of (row, column)
         Cells to highlight: with * in text, in bold otherwise.
+    bold : collection of (row, column)
+        Cells to highlight in bold where there is bold, and not at all in text.
     breaks : collection of int
         Rows before which a group begins.
     left : collection of int
-        Columns aligned to the left, as words are. The others are aligned to the right.
+        Columns aligned to the left, such as words. The others are aligned to the right.
     """
 
     head: Row
@@ -150,10 +83,17 @@ class TableData:
     marked: Collection[tuple[int, int]] = ()
     breaks: Collection[int] = ()
     left: Collection[int] = (0,)
+    bold: Collection[tuple[int, int]] = ()
 
 
-def render(form: str, table: TableData, *, width: int | None = None) -> str:
+class _Ready(str):
+    """A cell that needs no escaping."""
+
+
+def render(form: str, table: TableData, *, width: int | None = None, digits: int | None = None) -> str:
     """A table in one of `FORMS`. A text table wider than `width` becomes one paragraph per row.
+
+    Cells that keep their numbers (`Cell`) get so many `digits` after the point; None leaves each its own.
 
     Examples
     --------
@@ -168,10 +108,18 @@ def render(form: str, table: TableData, *, width: int | None = None) -> str:
     """
     if form not in FORMS:
         raise InputError(f"`form` must be one of {', '.join(FORMS)}; got {form!r}.")
-    # Whatever name a cell holds, it cannot move the cursor, or begin another row.
-    rows = [[visible(cell, lines=False) for cell in row] for row in table.rows]
-    table = replace(table, head=list(map(visible, table.head)), rows=rows)
-    text = FORMS[form](table)
+    if digits is not None:
+        whole("digits", digits, least=0)
+
+    # No name in a cell can move the cursor, or begin a new row.
+    def shown(cell: str) -> str:
+        return _Ready(cell.shown(form, digits)) if isinstance(cell, Cell) else visible(cell, lines=False)
+
+    aligned = _decimal_columns(table, digits) if form == "siunitx" else {}
+    rows = [list(map(shown, row)) for row in table.rows]
+    marked = [*table.marked, *(table.bold if form != "text" else ())]
+    table = replace(table, head=list(map(visible, table.head)), rows=rows, marked=marked)
+    text = _latex(table, aligned) if form == "siunitx" else FORMS[form](table)
     if form != "text" or width is None or max(map(len, text.splitlines())) <= width:
         return text
     head = _one_line(table.head)
@@ -208,12 +156,8 @@ def _markdown(table: TableData) -> str:
     aligns = ["---" if column in table.left else "---:" for column in range(len(table.head))]
     lines = [[escape_markdown(cell) for cell in table.head], aligns]
     for i, row in enumerate(table.rows):
-        lines.append(
-            [
-                _bold(escape_markdown(cell)) if (i, j) in table.marked else escape_markdown(cell)
-                for j, cell in enumerate(row)
-            ]
-        )
+        cells = [cell if isinstance(cell, _Ready) else escape_markdown(cell) for cell in row]
+        lines.append([_bold(cell) if (i, j) in table.marked else cell for j, cell in enumerate(cells)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -221,15 +165,34 @@ def _bold(markdown: str) -> str:
     return f"**{markdown[:-1]}\\***" if markdown.endswith("*") else f"**{markdown}**"
 
 
-def _latex(table: TableData) -> str:
-    """A tabular that needs the package booktabs."""
-    aligns = "".join("l" if column in table.left else "r" for column in range(len(table.head)))
-    lines = [rf"\begin{{tabular}}{{{aligns}}}", r"\toprule"]
-    lines += [rf"{' & '.join(map(_escaped, _one_line(table.head)))} \\", r"\midrule"]
+def _decimal_columns(table: TableData, digits: int | None) -> dict[int, str]:
+    """The columns of numbers, and maybe empty cells, with their format for siunitx: sign, and digits on both sides."""
+    formats = {}
+    for column in range(len(table.head)):
+        cells = [row[column] for row in table.rows if row[column]]
+        if cells and all(isinstance(cell, Cell) and cell.is_number for cell in cells):
+            texts = [cell.shown("siunitx", digits) for cell in cells if isinstance(cell, Cell)]
+            sign = "+" if any(text[0] in "+-" for text in texts) else ""
+            before, after = zip(*(text.lstrip("+-").partition(".")[::2] for text in texts), strict=True)
+            formats[column] = f"S[table-format={sign}{max(map(len, before))}.{max(map(len, after))}]"
+    return formats
+
+
+def _latex(table: TableData, decimal: Mapping[int, str] | None = None) -> str:
+    r"""A tabular that needs the package booktabs and, with `decimal` columns, siunitx.
+
+    Bold numbers of siunitx stay aligned with ``\sisetup{detect-weight}``.
+    """
+    numeric = decimal or {}
+    aligns = "".join(numeric.get(j, "l" if j in table.left else "r") for j in range(len(table.head)))
+    titles = [_escaped(title) for title in _one_line(table.head)]
+    titles = [f"{{{title}}}" if j in numeric else title for j, title in enumerate(titles)]
+    lines = [rf"\begin{{tabular}}{{{aligns}}}", r"\toprule", rf"{' & '.join(titles)} \\", r"\midrule"]
     for i, row in enumerate(table.rows):
         lines += [r"\addlinespace"] if i in table.breaks and i else []
-        cells = [rf"\textbf{{{_escaped(c)}}}" if (i, j) in table.marked else _escaped(c) for j, c in enumerate(row)]
-        lines.append(rf"{' & '.join(cells)} \\")
+        cells = [cell if isinstance(cell, _Ready) else _escaped(cell) for cell in row]
+        bold = [rf"\bfseries {cell}" if j in numeric else rf"\textbf{{{cell}}}" for j, cell in enumerate(cells)]
+        lines.append(rf"{' & '.join(bold[j] if (i, j) in table.marked else cells[j] for j in range(len(cells)))} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
@@ -247,7 +210,7 @@ def _html(table: TableData) -> str:
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-FORMS = {"text": _text, "markdown": _markdown, "latex": _latex, "html": _html}
+FORMS = {"text": _text, "markdown": _markdown, "latex": _latex, "siunitx": _latex, "html": _html}
 """The forms of a table, by name."""
 
 

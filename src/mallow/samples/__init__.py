@@ -8,7 +8,7 @@ listed in `Samples.skipped`.
 """
 
 from mallow._files import is_url
-from mallow.samples._audio import decode_audio, read_audio_header
+from mallow.samples._audio import AUDIO_SUFFIXES, decode_audio, read_audio_header
 from mallow.samples._feature_arrays import check_members
 from mallow.samples._images import decode_image
 from mallow.samples._limits import Limits

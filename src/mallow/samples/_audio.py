@@ -24,7 +24,7 @@ _WAY_OUT = "Open it in a player; if it is broken, save it again or leave it out.
 
 
 class AudioHeader(NamedTuple):
-    """What the header of a recording says."""
+    """The header of a recording."""
 
     rate: int  # values per second of each channel
     channels: int
@@ -44,10 +44,10 @@ class _WaveHeader(NamedTuple):
 
 
 class _UnfitError(Exception):
-    """Why a recording cannot be used."""
+    """The reason why a recording cannot be used."""
 
 
-def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> tuple[NDArray[np.float32], int]:
+def decode_audio(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
     """The values of a recording (frames, channels) in [-1, 1], and the rate; or an InputError that names the file."""
     try:
         if Path(path).suffix.lower() == ".flac":
@@ -61,14 +61,12 @@ def decode_audio(path: str | os.PathLike[str], *, label: str | None = None) -> t
         return values, int(rate)
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # soundfile raises classes of its own
-        raise InputError(
-            f"{label or os.fspath(path)}: the recording cannot be read: {_reason(error)}. {_WAY_OUT}"
-        ) from error
+    except Exception as error:  # soundfile has its own error classes
+        raise InputError(f"{os.fspath(path)}: the recording cannot be read: {_reason(error)}. {_WAY_OUT}") from error
 
 
 def read_audio_header(path: str | os.PathLike[str]) -> AudioHeader:
-    """Rate, channels and duration, without reading the values. An InputError where the header cannot be read."""
+    """Rate, channels and duration, without reading the values. An InputError if the header cannot be read."""
     try:
         if Path(path).suffix.lower() == ".flac":
             info = optional("soundfile", extra="audio").info(os.fspath(path))
@@ -82,7 +80,7 @@ def read_audio_header(path: str | os.PathLike[str]) -> AudioHeader:
 
 
 def audio_fault(entry: object, *, decode: bool) -> str | None:
-    """What is wrong with a recording as far as its name and header show, or None; with `decode`, all of it is read."""
+    """The problem with a recording by its name and header, or None; with `decode`, all of it is read."""
     if not isinstance(entry, str | os.PathLike):
         return f"must be the path of a recording; got {repr(entry)[:40]}"
     path = Path(entry)
@@ -109,7 +107,7 @@ def _reason(error: Exception) -> str:
 
 
 def _decode_flac(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
-    """Block by block: a header may promise any number of values, and a file of silence may hold very many."""
+    """Block by block, since a header may promise any number of values, and a file of silence may hold very many."""
     soundfile = optional("soundfile", extra="audio")
     blocks: list[NDArray[np.float32]] = []
     allowed = max(ALWAYS_ALLOWED, DEFAULT_LIMITS.expansion * Path(path).stat().st_size)
@@ -122,7 +120,7 @@ def _decode_flac(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int
                     "wav"
                 )
         values = np.concatenate(blocks) if blocks else np.zeros((0, file.channels), np.float32)
-        if len(values) < file.frames < 1 << 62:  # where the header does not say how many, it is the largest number
+        if len(values) < file.frames < 1 << 62:  # the largest number means that the header does not give it
             raise _UnfitError(f"it is cut short: {len(values):,} of {file.frames:,} values are there")
         return values, file.samplerate
 
@@ -134,7 +132,7 @@ def _decode_wave(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int
         data = stream.read(header.frames * header.channels * bits // 8)
     if code == _FLOAT:
         values = np.frombuffer(data, f"<f{bits // 8}").astype(np.float32)
-    elif bits == 8:  # the only unsigned ones
+    elif bits == 8:  # the only unsigned values
         values = (np.frombuffer(data, np.uint8).astype(np.float32) - np.float32(128)) / np.float32(128)
     elif bits == 24:
         padded = np.zeros((len(data) // 3, 4), np.uint8)

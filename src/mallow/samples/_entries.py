@@ -1,4 +1,4 @@
-"""Entries of any source of texts: their texts, ids and prompts, what is wrong with them, and which were skipped."""
+"""Entries of any source of texts: their texts, ids and prompts, their problems, and skipped ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mallow.samples._value_checks import is_missing, label_fault
 
 _WAY_OUT = "Fix it, or skip bad entries with `skip_bad=True`."
 
-# What evaluation tools and chat formats call the text; chosen where a file has just one of these.
+# Names of the text in evaluation tools and chat formats, used if a file has just one of these.
 _USUAL = ("output", "response", "completion", "generated_text", "messages")
 
 Row = tuple[int, object]  # place; a text, a list of texts, a mapping that holds one of them, or a BadEntryError
@@ -32,10 +32,10 @@ class Options:
     skip_bad: bool
     limit: int | None
     limits: Limits = DEFAULT_LIMITS
-    label: str = "prompt"  # the field that is read as the prompt; another one for `read_column`
+    label: str = "prompt"  # the field that is read as the prompt; a different one in `read_column`
 
     def text_field(self, names: Iterable[object]) -> str:
-        """The name of the field that holds the text: the one asked for, "text", or the only usual one among these."""
+        """The name of the field with the text: the requested one, "text", or the only usual name among these."""
         if self.field is not None:
             return self.field
         known = set(names)
@@ -44,7 +44,7 @@ class Options:
 
 
 class BadEntryError(Exception):
-    """The reason why an entry cannot be used; `line` is what could be decoded of a line that is not UTF-8."""
+    """The reason why an entry cannot be used; `line` is the decodable part of a line that is not UTF-8."""
 
     def __init__(self, reason: str, line: str = "") -> None:
         super().__init__(reason)
@@ -59,7 +59,7 @@ class Skips(list[str]):
         self._allowed = options.skip_bad
 
     def add(self, place: str, reason: object) -> None:
-        """Skip an entry. An InputError where bad entries may not be skipped."""
+        """Skip an entry. An InputError if bad entries may not be skipped."""
         if not self._allowed:
             raise InputError(f"{place}: {reason}. {_WAY_OUT}")
         self.append(f"{place}: {reason}")
@@ -100,11 +100,11 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
     prompts: list[str] = []
     entries = array("q")  # the number of the row that each text comes from
     counted: set[object] = set()  # the prompts so far, which the limit counts
-    beyond: list[tuple[str, BadEntryError]] = []  # bad rows after the last prompt: they may belong to it or to the next
+    beyond: list[tuple[str, BadEntryError]] = []  # bad rows after the last prompt: part of it or of the next
     skips, grouped, field = Skips(options), False, options.field
     for entry, (place, row) in enumerate(rows, start=1):
         if field is None and isinstance(row, Mapping):
-            field = options.text_field(row)  # of all rows: the first one decides
+            field = options.text_field(row)  # for all rows, decided by the first one
         try:
             value, id_, prompt = _split_row(row, field or "text", options.label)
             if texts:
@@ -118,7 +118,7 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
             continue
         several = isinstance(value, list | tuple | np.ndarray)
         grouped |= several
-        alone = id_ is None and (grouped or prompt is None)  # the row is a prompt of its own
+        alone = id_ is None and (grouped or prompt is None)  # the row is a separate prompt
         unit = entry if alone else prompt if id_ is None else id_
         if len(counted) == options.limit and unit not in counted:
             break
@@ -145,7 +145,7 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
     samples = Samples.trusted(
         texts=tuple(texts), ids=units, prompts=tuple(prompts) or None, source=name, skipped=tuple(skips)
     )
-    return samples.first(options.limit)  # where all have the same prompt, samples are counted
+    return samples.first(options.limit)  # if all have the same prompt, samples are counted
 
 
 def _split_row(row: object, field: str, label: str) -> tuple[Any, str | None, str | None]:
@@ -189,7 +189,7 @@ def _with_last_answer(row: Mapping[str, Any], label: str) -> Mapping[str, Any]:
 
 
 def _content(message: Mapping[str, Any]) -> Any:
-    """The text of a message; of several parts, those that are texts."""
+    """The text of a message, or of its text parts if it has several."""
     content = message.get("content")
     if isinstance(content, list | tuple | np.ndarray):
         parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
@@ -217,7 +217,7 @@ def _label(name: str, value: object) -> str | None:
         return str(value)
     try:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError) as error:  # keys that are no texts, lists that contain themselves
+    except (TypeError, ValueError, RecursionError) as error:  # keys that are not texts, lists that contain themselves
         raise BadEntryError(f"`{name}` must be a text, a number, or something that JSON can hold; {error}") from None
     if (fault := _unicode_fault(text)) is not None:
         raise BadEntryError(f"`{name}`: {fault}")
@@ -233,7 +233,7 @@ def _check_consistent(name: str, label: str | None, earlier: list[str]) -> None:
 
 
 def _text_fault(text: object) -> str | None:
-    """What is wrong with a text, or None."""
+    """The problem with a text, or None."""
     if isinstance(text, str):
         return _unicode_fault(text) if text else "empty text"  # `confounds` counts entries by these two words
     if is_missing(text):

@@ -1,7 +1,7 @@
 """Logs of evaluation tools as samples: lm-evaluation-harness (samples_*.jsonl) and Inspect (.eval, .json).
 
-Each record becomes a row with `text`, `id` and `prompt`, beside its own fields; so the answers of a run are read
-without any option, and the answers that were expected with the field `target`.
+Each record becomes a row with `text`, `id` and `prompt`, in addition to its own fields. So the answers of a run are
+read without any option, and the expected answers with the field `target`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mallow.samples._entries import BadEntryError, Row, list_names, message_of
 from mallow.samples._limits import Limits, check_expansion, depth_fault
 
 _SHOWN = 8  # names of fields in a message
-_ZSTANDARD = 93  # how Inspect compresses by default: a method of zip files that Python knows from 3.14 on
+_ZSTANDARD = 93  # the default compression of Inspect, a method of zip files that Python supports from 3.14 on
 _LARGEST = 1_000_000_000  # bytes of a file that is one object; chosen, as for results
 
 
 def plain_harness_rows(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of which those that lm-evaluation-harness wrote have a text, an id and a prompt. Others are as they were.
+    """Rows, with a text, an id and a prompt added to rows of lm-evaluation-harness. Other rows do not change.
 
-    A task with several filters writes the same answers once for each: those of the first filter are kept.
+    A task with several filters writes the same answers once for each filter. Only the first filter is kept.
     """
     kept: object = None
     for place, row in rows:
@@ -60,7 +60,7 @@ def _harness_row(row: Mapping[str, Any]) -> object:
 def _are_likelihoods(responses: object, requests: object) -> bool:
     """Whether answers are numbers, written as strings: ["-1.5", "False"] for a choice, or "-1.5" for a text.
 
-    Texts are asked for with a dict of options, so that whatever such a request got is a text.
+    Requests for texts have a dict of options, so the answer to such a request is always a text.
     """
     if not isinstance(requests, dict | list) or not requests:
         return False
@@ -70,7 +70,7 @@ def _are_likelihoods(responses: object, requests: object) -> bool:
 
 
 def _entries(value: object) -> list[object]:
-    """The values of a dict or of a list; newer logs have the one where older ones have the other."""
+    """The values of a dict or of a list; newer logs have dicts instead of lists."""
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
@@ -83,7 +83,7 @@ def _is_number(text: object) -> bool:
 
 
 def _leaves(value: object) -> Iterator[object]:
-    """What nested lists contain, in order."""
+    """The items of nested lists, in order."""
     if isinstance(value, list):
         for entry in value:
             yield from _leaves(entry)
@@ -140,7 +140,7 @@ def _lines(text: str, limits: Limits) -> Iterator[Row]:
 
 
 def _parse(text: str, limits: Limits, where: str) -> object:
-    """What a JSON text holds, or a BadEntryError."""
+    """The value of a JSON text, or a BadEntryError."""
     if (fault := depth_fault(text, limits)) is not None:
         return BadEntryError(fault)
     try:
@@ -167,12 +167,12 @@ def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
         ) from error
     except (InputError, MemoryError, GeneratorExit):
         raise
-    except Exception as error:  # a damaged archive: zipfile, zlib, lzma and bz2 have errors of their own
+    except Exception as error:  # a damaged archive: zipfile, zlib, lzma and bz2 have their own errors
         raise InputError(f"{name}: not a readable .eval file: {message_of(error)}. Is it complete?") from error
 
 
 def _contents(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
-    """The bytes of a member, however Inspect has compressed it."""
+    """The bytes of a member, with any compression of Inspect."""
     try:
         return archive.read(member)
     except NotImplementedError:
@@ -180,7 +180,7 @@ def _contents(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> b
             raise
     stored = copy(member)
     stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
-    del stored.CRC  # it is that of the expanded bytes
+    del stored.CRC  # it belongs to the expanded bytes
     data = _expand(archive.read(stored), member.file_size + 1, name)
     if zlib.crc32(data) != member.CRC:
         raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
@@ -188,7 +188,7 @@ def _contents(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> b
 
 
 def _expand(data: bytes, most: int, name: str) -> bytes:
-    """At most so many bytes from zstandard's, by the package that Inspect brings or by pyarrow."""
+    """At most this many bytes from zstandard data, by the package that Inspect brings or by pyarrow."""
     if importlib.util.find_spec("zstandard") is not None:
         reader = optional("zstandard", extra="tables").ZstdDecompressor().stream_reader(data, read_across_frames=True)
         return bytes(reader.read(most))
@@ -224,7 +224,7 @@ def _inspect_row(sample: object) -> object:
 
 
 def inner(value: object, *path: str | int) -> Any:
-    """What is at a path of names and numbers; "" where there is nothing."""
+    """The value at a path of names and numbers; "" if there is none."""
     for step in path:
         entries = dict(enumerate(value)) if isinstance(value, list) else value
         if not isinstance(entries, dict) or step not in entries:

@@ -30,7 +30,8 @@ def read_features(values: object, name: str, options: Options) -> Samples:
 def read_numpy(path: Path, name: str, options: Options) -> Samples:
     """Samples from a .npy file, or from a .npz file with its ids, prompts and provenance.
 
-    All is copied into memory: a mapped file could change while its rows are used, or end the process when it is cut.
+    Everything is copied into memory, since a mapped file could change while its rows are used, or end the process when
+    it is truncated.
     """
     try:
         with path.open("rb") as raw:
@@ -66,7 +67,7 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
 
 
 def check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, limits: Limits) -> None:
-    """Refuse arrays that expand too far, or whose header promises more than there is, before memory is set aside."""
+    """Refuse arrays that expand too far, or whose header promises too much, before memory is allocated."""
     entries = [archive.getinfo(array if array in archive.namelist() else f"{array}.npy") for array in arrays]
     check_expansion(
         name, sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries), limits
@@ -77,7 +78,7 @@ def check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, limits
 
 
 def _check_header(stream: Any, size: int) -> None:
-    """Raise a ValueError if an array of the .npy format is larger than `size`, that of its file."""
+    """Raise a ValueError if an array in the .npy format is larger than `size`, the size of its file."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     read_header = readers.get(version)
@@ -155,9 +156,7 @@ def _keep_finite(
     if limit is not None:
         prompt_of_row = [row if labels is None else labels[row] for row in good.tolist()]
         places = first_places(prompt_of_row, limit)
-        if (
-            len(places) < len(good) or len(set(prompt_of_row)) == limit
-        ):  # what comes after the last prompt is not looked at
+        if len(places) < len(good) or len(set(prompt_of_row)) == limit:  # entries after the last prompt are not checked
             stop = int(good[places[-1]]) + 1
         good = good[places]
     for row in np.flatnonzero(~finite[:stop]):

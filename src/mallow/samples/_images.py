@@ -16,16 +16,15 @@ from mallow._optional import optional
 from mallow.errors import InputError
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
-# Image formats that are not supported: in a folder of images they are bad entries, while other files are ignored.
+# Image formats that are not supported: in a folder of images they are bad entries, and other files are ignored.
 OTHER_IMAGES = frozenset({".avif", ".heic", ".heif", ".jfif", ".jp2", ".jxl", ".pgm", ".ppm", ".svg", ".tga"})
 _MORE_PIXELS = "if you trust the file, raise `PIL.Image.MAX_IMAGE_PIXELS`"
 
 
 def image_fault(entry: object, *, decode: bool) -> str | None:
-    """What is wrong with an image as far as its name and header show, or None. The file is opened once.
+    """The problem with an image by its name and header, or None. The file is opened once.
 
-    With `decode` it is opened again and all of its pixels are read as well: an image that is skipped must not end the
-    work later.
+    With `decode` it is opened again and all of its pixels are read, so that a bad image cannot end the work later.
     """
     if not isinstance(entry, str | os.PathLike):
         return f"must be the path of an image; got {repr(entry)[:40]}"
@@ -41,7 +40,7 @@ def image_fault(entry: object, *, decode: bool) -> str | None:
     pillow = importlib.import_module("PIL.Image")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whatever is odd about an image that can be used
+            warnings.simplefilter("ignore")  # an unusual image that can be used
             with pillow.open(path) as image:
                 pixels, most = image.width * image.height, pillow.MAX_IMAGE_PIXELS
             if most is not None and pixels > most:
@@ -66,10 +65,10 @@ def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]
     image : path, array or Pillow image
         What `Preprocess` accepts.
     label : str
-        What to call the image in an error message.
+        The name of the image in an error message.
     plain : bool
-        Convert to RGB as Pillow does, and nothing else, as published tools do: transparency and the orientation in EXIF
-        are ignored. The result is in mode RGB; arrays must be uint8.
+        Only convert to RGB with Pillow, as published tools do. Transparency and the orientation in EXIF are ignored.
+        The result is in mode RGB; arrays must be uint8.
     """
     pillow = optional("PIL.Image", extra="images")
     try:
@@ -96,7 +95,7 @@ def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]
 
 
 class _UnfitError(Exception):
-    """Why an image cannot be used. The message of the InputError puts the name of the image before it."""
+    """The reason why an image cannot be used. The message of the InputError puts the name of the image before it."""
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""How large a line, a file and an image may become before reading ends: each limit has a name."""
+"""Limits for the sizes of lines, files and images, each with a name."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 @dataclass(frozen=True)
 class Limits:
-    """What `mallow.read` refuses instead of filling the memory or waiting for ever.
+    """The limits of `mallow.read`, which keep it from filling the memory or waiting forever.
 
     Parameters
     ----------
     line_mb : float
         Megabytes of one line, or of one entry of a csv file.
     expansion : float
-        How many times its own size a compressed file (.gz, .npz, .parquet) may expand to. The first 64 MB are always
+        The largest ratio of expanded to compressed size of a file (.gz, .npz, .parquet). The first 64 MB are always
         allowed. Texts expand by a factor of 3 to 10, features by less.
     depth : int
-        How deeply the objects and lists of a jsonl line may be nested.
+        The largest depth of nested objects and lists in a jsonl line.
     wait : float
         Seconds to wait for a program that writes to a named pipe.
 
     Notes
     -----
-    How many pixels an image may have is Pillow's own setting, ``PIL.Image.MAX_IMAGE_PIXELS``. On the command line all
-    of them are set by ``--max NAME=VALUE``.
+    The largest number of pixels of an image is Pillow's own setting, ``PIL.Image.MAX_IMAGE_PIXELS``. On the command
+    line all limits are set by ``--max NAME=VALUE``.
 
     Examples
     --------
@@ -70,14 +70,14 @@ def check_expansion(name: str, size: int, stored: int, limits: Limits) -> None:
 
 
 def depth_fault(text: str, limits: Limits) -> str | None:
-    """What is wrong with a JSON text that is nested too deeply; None if it is not."""
+    """The problem with a JSON text that is nested too deeply; None if it is not."""
     if text.count("[") + text.count("{") <= limits.depth or nesting_depth(text) <= limits.depth:
         return None
     return f"lists and objects must be nested at most {limits.depth} deep; allow more with `limits=Limits(depth=…)`"
 
 
 def nesting_depth(line: str) -> int:
-    """How deeply the lists and objects of a JSON text are nested; brackets inside of strings do not count.
+    """The depth of nested lists and objects in a JSON text; brackets inside strings do not count.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Samples that are files of their own, images and recordings: folders and lists of paths."""
+"""Samples in separate files, images and recordings: folders and lists of paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Medium(NamedTuple):
     field: str  # of Samples
     noun: str
     suffixes: frozenset[str]
-    others: frozenset[str]  # formats that are not supported: in a folder of this kind they are bad entries
+    others: frozenset[str]  # unsupported formats, which are bad entries in a folder of this kind
     fault: Callable[..., str | None]
 
 
@@ -62,7 +62,7 @@ def read_folder(folder: Path, name: str, options: Options) -> Samples:
 
 
 def read_media(files: Iterable[tuple[str, object]], name: str, options: Options) -> Samples:
-    """The files at some paths, each with its id. The suffix of the first tells their kind."""
+    """The files at some paths, each with its id. The suffix of the first determines their kind."""
     entries = iter(files)
     first = next(entries, None)
     suffix = Path(cast("str", first[1])).suffix.lower() if first and isinstance(first[1], str | os.PathLike) else ""

@@ -1,4 +1,4 @@
-"""A shard of texts or images, a part of it at a time; also the archives of webdataset."""
+"""A shard of texts or images, read in parts, including the archives of webdataset."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_parts(
         raise InputError(f"{name}: holds features already. There is nothing to embed.")
     for low in range(0, len(samples), rows):
         part = samples.take(range(low, min(low + rows, len(samples))))
-        yield replace(part, skipped=()) if part.skipped and low else part  # what was skipped is listed once
+        yield replace(part, skipped=()) if part.skipped and low else part  # skipped entries are listed once
 
 
 def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
@@ -77,7 +77,7 @@ def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
 
 
 class _Entry(tarfile.TarInfo):
-    """An entry of an archive whose damage is an error: tarfile takes a damaged header for the end of the archive."""
+    """An entry of an archive whose damage is an error; tarfile treats a damaged header as the end of the archive."""
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
@@ -90,7 +90,7 @@ class _Entry(tarfile.TarInfo):
 
 
 def _check_end(stream: BinaryIO, offset: int) -> None:
-    """Raise a ReadError if something follows the end mark: archives that were joined would lose all but the first."""
+    """Raise a ReadError if data follow the end mark, since joined archives would lose all but the first."""
     stream.seek(offset)
     while block := stream.read(1 << 20):
         if block.count(0) < len(block):
@@ -116,7 +116,7 @@ def _extract(
     *,
     decode: bool,
 ) -> Samples | None:
-    """The next images, as files of our own naming: a name in an archive may lead anywhere."""
+    """The next images, as files with new names, since a name in an archive may lead anywhere."""
     ids: list[str] = []
     paths: list[Path] = []
     before = len(skips)

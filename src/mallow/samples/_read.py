@@ -1,4 +1,4 @@
-"""The way in for samples: every kind of source becomes `Samples`."""
+"""Reading samples: every kind of source becomes `Samples`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mallow.samples._shard_files import list_shards, open_shard, shard_suffix
 from mallow.samples._shards import find_shards
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
 from mallow.samples._text_files import begins_with, column_values, json_rows, line_rows, parquet_rows, read_table
-from mallow.samples._value_checks import is_missing
+from mallow.samples._value_checks import detached, is_missing
 
 
 def read(
@@ -53,7 +53,7 @@ def read(
         - ``"-"``: standard input, read as jsonl if it begins with ``{``, as a JSON array if it begins with ``[``, and
           as one text per line otherwise;
         - a folder, glob or URL (s3://…, gs://…) of shards: .npy, .npz, .parquet (a column of lists) or .safetensors for
-          features, which are described here and read where they are used (`Samples.shards`); .jsonl or .jsonl.gz for
+          features, which are described here and read when they are used (`Samples.shards`); .jsonl or .jsonl.gz for
           texts;
         - a folder of images (png, jpg, jpeg, webp, bmp, gif, tif, tiff), including its subfolders, in the order of
           their names; or of recordings (wav, flac). Other files and hidden ones are ignored. The ids are the paths
@@ -61,31 +61,32 @@ def read(
         - a list of texts, of dicts, or of paths to images or recordings;
         - an array (n, d) of features; an array with one axis is n samples of one feature;
         - a pandas or polars DataFrame or Series, a pyarrow Table or a Hugging Face Dataset;
-        - `Samples`, which are returned as they are, up to the limit.
+        - `Samples`, which are returned unchanged, up to the limit.
     field : str or None
-        The field or column that holds the text; None means ``text``. A field inside of others is written with dots:
+        The field or column that holds the text; None means ``text``. A nested field is written with dots:
         ``output.completion``. In a .npz file it is the name of the array; None means ``features``, or the only array.
-        Formats without fields ignore it. A field that holds a list of texts gives several generations for one prompt:
-        they follow one another and share an id, which is the number of the entry, from 1, if the entries have no
+        Formats without fields ignore it. A field that holds a list of texts gives several generations for one prompt.
+        They follow one another and share an id, which is the number of the entry, from 1, if the entries have no
         ``id``. The fields ``id`` and ``prompt`` are read if all entries have them. The arrays ``ids``, ``prompts`` and
         ``provenance`` of a .npz file are read as well.
     skip_bad : bool
         Skip bad entries and list them in `Samples.skipped`, instead of refusing the source. An entry is bad if it is
         not valid JSON, not UTF-8, not a string, or empty; if it lacks the field; if it is an image that cannot be
-        decoded; or if its features are not finite. White space alone does not count as empty: models do generate it.
+        decoded; or if its features are not finite. White space does not count as empty, since models generate it.
     limit : int or None
         Read only the first `limit` prompts with all of their samples, and nothing after them; None means all. Samples
         with the same id (the same prompt, if there are no ids) belong to one prompt, and in a file they follow one
-        another: reading ends where the next prompt begins. Without ids and prompts, or if all samples have the same
+        another, so reading ends where the next prompt begins. Without ids and prompts, or if all samples have the same
         one, valid samples are counted.
 
     limits : Limits
-        How large a line, a file and its expansion may be: reading ends with an error instead of filling the memory.
+        The largest sizes of a line, a file and its expansion. Beyond them, reading ends with an error instead of
+        filling the memory.
 
     Notes
     -----
     Files are read as streams: apart from the samples, only one line (one batch of a parquet file) is in memory at a
-    time. A .npy file that is larger than the memory allows is read chunk by chunk, as shards are. Only the header of an
+    time. A .npy file that is larger than the memory allows is read chunk by chunk, like shards. Only the header of an
     image is read (with `skip_bad` all of it), and only if Pillow is installed. Pickles are never loaded.
 
     Examples
@@ -116,9 +117,9 @@ def read_column(
     limit: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[str, ...]:
-    """Another column of a source of texts, one entry for each sample that `read` returns with the same options.
+    """A further column of a source of texts, one entry for each sample that `read` returns with the same options.
 
-    Numbers come as text. All entries must have the column.
+    Numbers are returned as text. All entries must have the column.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def read_column(
 
 
 def _read(source: object, options: Options) -> Samples:
-    """What `read` does, with options that were checked."""
+    """`read` with checked options."""
     if isinstance(source, Samples):
         return source.first(options.limit)
     if isinstance(source, str | os.PathLike):
@@ -155,7 +156,7 @@ def _read(source: object, options: Options) -> Samples:
         if hasattr(source, "to_list") or hasattr(source, "to_pylist"):
             return _read_list(column_values(source), name, options)
         if hasattr(source, "__array__"):
-            return _read_array(np.asanyarray(source), name, options)
+            return _read_array(np.asanyarray(detached(source)), name, options)
         if isinstance(source, Iterable):
             return _read_list(source, name, options)
     raise InputError(
@@ -215,11 +216,11 @@ def _read_path(name: str, options: Options) -> Samples:
             return _read_stream(stream, name, options)
     form, _ = file_format(path, name)
     if form == "npy" and path.suffix.lower() == ".npy" and path.stat().st_size > memory_budget():
-        return read_sharded(name, options)  # chunk by chunk; a change meanwhile is an error
+        return read_sharded(name, options)  # chunk by chunk; a change in the meantime is an error
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
     with open_file(path, name, options.limits) as stream:
-        if form == "jsonl" and begins_with(stream, name) == "[":  # one JSON array, whatever the suffix says
+        if form == "jsonl" and begins_with(stream, name) == "[":  # one JSON array, whatever the suffix
             form = "json"
         if form in ("parquet", "json", "eval"):
             if form == "parquet":
@@ -242,7 +243,7 @@ def text_files(folder: Path) -> list[Path]:
 
 
 def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: Options) -> Samples:
-    """One text per file, without the line end at its end. File names are no ids: they are often only numbers."""
+    """One text per file, without the last line end. File names are not ids, since they are often only numbers."""
 
     def rows() -> Iterator[Row]:
         for place, file in enumerate(files):
@@ -260,7 +261,7 @@ def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: O
 
 
 def no_such_file(path: Path, name: str) -> InputError:
-    """The error for a path where nothing is, with the nearest name there is."""
+    """The error for a missing path, with the most similar existing name."""
     shown = name if len(name) <= 200 else f"{name[:200]}…"
     if os.path.islink(path):
         return InputError(f"{shown}: is a link that leads to no file, or back to itself. Check where it points.")
@@ -275,7 +276,7 @@ def no_such_file(path: Path, name: str) -> InputError:
 
 
 def _read_list(values: Iterable[object], name: str, options: Options) -> Samples:
-    """The samples in a list. Its first entry that is not missing tells their kind."""
+    """The samples in a list. Its first entry that is not missing determines their kind."""
     iterator = iter(values)
     head: list[object] = []
     for value in iterator:
@@ -292,7 +293,7 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
             f"{example!r}. For samples of one feature, pass a numpy array."
         )
     rows_of_numbers = isinstance(example, list | tuple) and bool(example) and isinstance(example[0], numbers.Number)
-    if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(example).dtype.kind in "biuf"):
+    if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(detached(example)).dtype.kind in "biuf"):
         return read_features(list(entries), name, options)
     return gather_texts(enumerate(entries), at_index(name), name, options)
 
@@ -303,7 +304,7 @@ def _read_array(values: NDArray[Any], name: str, options: Options) -> Samples:
 
 
 def _all_media_names(values: Sequence[object]) -> bool:
-    # No real set of texts looks like this, and scoring file names as if they were texts would be a silent disaster.
+    # Real texts do not look like this, and silently scoring file names as texts would be a serious error.
     return all(isinstance(value, str) and os.path.splitext(value)[1].lower() in MEDIA_SUFFIXES for value in values)
 
 
@@ -377,7 +378,7 @@ _SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".npz", ".eval")
 
 
 def split_field(source: str) -> tuple[str, str | None]:
-    """The path and the field of FILE:FIELD; None for the field where a path names none.
+    """The path and the field of FILE:FIELD; None for a path without a field.
 
     A path that exists is a path, whatever its name. Otherwise the part after the last colon is a field if the part
     before it is standard input, an existing file or folder, or ends as a file with fields does.

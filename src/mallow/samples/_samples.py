@@ -1,4 +1,4 @@
-"""The value that flows through everything: samples of one kind, with their features once they are embedded."""
+"""The central value of the library: samples of one kind, with their features once they are embedded."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Samples:
     prompts : sequence of str or None
         One per sample; samples with the same prompt repeat it.
     source : str
-        Where the samples come from, for messages.
+        The origin of the samples, for messages.
     skipped : tuple of str
         The entries that were skipped while reading, with the reason: ``"human.jsonl:17: empty text"``.
     provenance : dict or None
-        What made the features: the embedder and its revision. It must be possible to write it as JSON.
+        The origin of the features: the embedder and its revision. It must be valid JSON.
     caveats : tuple of Caveat
-        What the embedder found doubtful about these samples.
+        Caveats of the embedder about these samples.
     shards : Shards or None
-        Features in many files, which are not in memory: `load` reads them, `mallow.score` and `mallow.compare` need
-        not.
+        Features in many files, which are not in memory. `load` reads them; `mallow.score` and `mallow.compare` do not
+        need this.
     spaces : dict or None
-        More features that evidence looks at, each in a space of its own: name → array (n, d). `mallow.score` adds some
-        of its own for texts: see docs/evidence.md.
+        More features for evidence, each in a separate space: name → array (n, d). `mallow.score` adds its own spaces
+        for texts: see docs/evidence.md.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Samples:
 
     @property
     def kind(self) -> Kind:
-        """What the samples are, embedded or not: "text", "image", "audio" or "features"."""
+        """The kind of the samples, embedded or not: "text", "image", "audio" or "features"."""
         if self.texts is not None:
             return "text"
         return "image" if self.images is not None else "audio" if self.audio is not None else "features"
@@ -165,9 +165,9 @@ class Samples:
 
     @property
     def unit_names(self) -> tuple[str, ...] | None:
-        """What tells which samples belong together: ids or, without them, prompts.
+        """The names by which samples belong together: ids or, without them, prompts.
 
-        None without either, and without ids if all samples have one and the same prompt: it tells nothing apart.
+        None without either, and without ids if all samples have the same prompt, which distinguishes nothing.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class Samples:
 
     @property
     def unit_kind(self) -> str | None:
-        """What `unit_names` are: "prompt", "row" (see `with_row_ids`), "file name" or "id"; None without any."""
+        """The kind of `unit_names`: "prompt", "row" (see `with_row_ids`), "file name" or "id"; None without any."""
         if self.ids is None and (self.shards is None or not self.shards.has_ids):
             return None if self.unit_names is None else "prompt"
         if self.shards is not None and self.shards.has_prompts:
@@ -205,19 +205,19 @@ class Samples:
         return times.pop() if len(times) == 1 else None
 
     def require_texts(self) -> tuple[str, ...]:
-        """The texts. An InputError if the samples are of another kind."""
+        """The texts. An InputError if the samples are of a different kind."""
         if self.texts is None:
             raise self._wrong_kind("text")
         return self.texts
 
     def require_images(self) -> tuple[Path, ...]:
-        """The paths of the images. An InputError if the samples are of another kind."""
+        """The paths of the images. An InputError if the samples are of a different kind."""
         if self.images is None:
             raise self._wrong_kind("image")
         return self.images
 
     def require_audio(self) -> tuple[Path, ...]:
-        """The paths of the recordings. An InputError if the samples are of another kind."""
+        """The paths of the recordings. An InputError if the samples are of a different kind."""
         if self.audio is None:
             raise self._wrong_kind("audio")
         return self.audio
@@ -250,6 +250,11 @@ class Samples:
         changes = {"features": features, "provenance": dict(provenance), "caveats": (*self.caveats, *caveats)}
         return Samples.trusted(**self._values() | changes)
 
+    def with_items(self, items: Sequence[Any]) -> Samples:
+        """Other texts or files, which the caller has checked, in place of these; without features and spaces."""
+        label = {"text": "texts", "image": "images", "audio": "audio"}[self.kind]
+        return Samples.trusted(**self._values() | {label: tuple(items), "features": None, "spaces": None})
+
     def with_spaces(self, spaces: Mapping[str, NDArray[Any]]) -> Samples:
         """The same samples with more spaces, which the caller has checked: finite, one row per sample."""
         return Samples.trusted(**self._values() | {"spaces": {**(self.spaces or {}), **spaces}})
@@ -259,11 +264,11 @@ class Samples:
         return Samples.trusted(**self._values() | {"ids": tuple(f"{self.ROW}{row}" for row in range(len(self)))})
 
     def without_ids(self) -> Samples:
-        """The same samples without ids: those of one prompt belong together."""
+        """The same samples without ids, so that samples of one prompt belong together."""
         return self if self.ids is None else Samples.trusted(**self._values() | {"ids": None})
 
     def bare(self) -> Samples:
-        """The features alone, without the texts, images or recordings that they were made from."""
+        """Only the features, without the texts, images or recordings behind them."""
         self.require_features()
         return Samples.trusted(**self._values() | {"texts": None, "images": None, "audio": None, "spaces": None})
 
@@ -311,7 +316,7 @@ class Samples:
 
 
 def first_places(labels: Sequence[object], count: int) -> range | list[int]:
-    """The places of the samples of the first `count` prompts, where samples with equal labels have the same prompt.
+    """The places of the samples of the first `count` prompts. Equal labels mean the same prompt.
 
     If all samples have the same label, each of them counts; see `Samples.first`.
     """

@@ -22,8 +22,8 @@ from mallow.samples._streams import decode_lines, file_format, open_file, seekab
 from mallow.samples._text_files import array_rows, begins_with, column_values, json_lines
 
 _OPTIONS = Options(None, skip_bad=False, limit=None)
-_ITEM = ("doc_id", "instance_id", "item", "id")  # what tools call the id of an item
-# Fields that are not scores though they may be numbers.
+_ITEM = ("doc_id", "instance_id", "item", "id")  # names of the id of an item in tools
+# Fields that are not scores, although they may be numbers.
 _OTHERS = {*_ITEM, "cluster", "epoch", "filter", "metrics", "doc", "doc_hash", "prompt_hash", "target_hash"}
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # of Inspect: correct, partly, incorrect, no answer
 _WORDS = {"true": True, "false": False}
@@ -36,9 +36,9 @@ class ItemScores:
     Attributes
     ----------
     scores : dict
-        Item → its scores, several where it was sampled repeatedly.
+        Item → its scores, several if it was sampled repeatedly.
     clusters : dict
-        Item → its cluster; empty where there are none.
+        Item → its cluster; empty if there are none.
     """
 
     scores: dict[str, list[float]] = field(default_factory=dict)
@@ -121,14 +121,14 @@ def _csv_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
     try:
         for place, row in enumerate(csv.DictReader(lines, strict=True), start=2):
             if None in row or None in row.values():
-                raise InputError(f"{name}[{place}]: the number of columns differs from that of the header.")
+                raise InputError(f"{name}[{place}]: the number of columns differs from the header.")
             yield place, {key: text if key in _OTHERS else _parse(text) for key, text in row.items()}
     except csv.Error as error:
         raise InputError(f"{name}: invalid CSV: {error}. Is it a CSV file?") from error
 
 
 def _parse(text: str) -> object:
-    """A cell as what it is written as: a number, true or false, or nothing."""
+    """The value of a cell: a number, true or false, or nothing."""
     try:
         return float(text)
     except ValueError:
@@ -143,8 +143,8 @@ def _cluster_of(row: Mapping[str, Any], cluster: str | None, where: str) -> str 
 
 
 def _values(row: Mapping[str, Any], cluster: str | None) -> dict[str, Any]:
-    """What may be a score, by name."""
-    if isinstance(row.get("stats"), list):  # HELM; perturbed instances are other items
+    """The possible scores, by name."""
+    if isinstance(row.get("stats"), list):  # HELM; perturbed instances are different items
         named = [(inner(stat, "name"), inner(stat, "mean")) for stat in row["stats"]]
         return {name["name"]: mean for name, mean in named if "name" in name and "perturbation" not in name}
     if isinstance(row.get("scores"), Mapping):  # Inspect
@@ -162,7 +162,7 @@ def _values(row: Mapping[str, Any], cluster: str | None) -> dict[str, Any]:
 
 
 def _choose(metric: str | None, rows: list[dict[str, Any]], label: str) -> str:
-    """The name of the score: the one asked for, "score", or the only one."""
+    """The name of the score: the requested one, "score", or the only one."""
     names: dict[str, bool] = {}
     for values in rows:
         for name, value in values.items():

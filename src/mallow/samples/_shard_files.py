@@ -1,4 +1,4 @@
-"""The files of a source in shards: a folder, a glob or a URL; on disks and in object stores alike."""
+"""The files of a source in shards: a folder, a glob or a URL, on disks and in object stores."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mallow.errors import InputError
 SHARD_SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".tar")
 
 T = TypeVar("T")
-_PAUSES = (0.2, 0.8, 3.2)  # seconds before a call of an object store is made again; chosen: its packages try too
-_REMOTE = getattr(errno, "EREMOTEIO", errno.EIO)  # s3fs: an internal error of the store; Linux alone has it
+_PAUSES = (0.2, 0.8, 3.2)  # seconds before a call of an object store is repeated; chosen: its packages also retry
+_REMOTE = getattr(errno, "EREMOTEIO", errno.EIO)  # s3fs: an internal error of the store; only Linux has it
 _TRANSIENT = (errno.EBUSY, errno.EIO, errno.EAGAIN, _REMOTE)
-Stamp = tuple[int, str]  # bytes; time of the last change, or what an object store calls the version
+Stamp = tuple[int, str]  # bytes; time of the last change, or the version in an object store
 
 
 def shard_suffix(name: str) -> str:
-    """The suffix that says what a shard contains; "" for other files."""
+    """The suffix that determines the format of a shard; "" for other files."""
     return next((suffix for suffix in SHARD_SUFFIXES[::-1] if name.lower().endswith(suffix)), "")
 
 
@@ -52,7 +52,7 @@ def list_shards(source: str) -> tuple[str, ...]:
 
 
 def _refuse_different_names(source: str, shards: list[str]) -> None:
-    """Files of a folder that differ in more than numbers may be different sets: the user has to say so."""
+    """Files of a folder that differ in more than numbers may be different sets, so the user must decide."""
     kinds = {re.sub(r"[0-9]+", "0", name.rsplit("/", 1)[-1]): name.rsplit("/", 1)[-1] for name in shards}
     if len(kinds) > 1:
         one, other, *_ = kinds.values()
@@ -80,7 +80,7 @@ def _list_remote(source: str) -> list[str]:
     def find() -> list[str]:
         if is_glob(path):
             return list(system.glob(path))
-        # Not isdir and exists: for a store that does not answer they say no.
+        # Not isdir and exists, since they return False if a store does not answer.
         return list(system.find(path)) if system.info(path)["type"] == "directory" else [path]
 
     try:
@@ -105,7 +105,7 @@ def file_system(url: str) -> tuple[Any, str]:
 
 
 def ask_store(name: str, call: Callable[[], T], *, action: str = "read") -> T:
-    """What a call of an object store returns; what may be over in a moment is tried again, with growing pauses.
+    """The result of a call of an object store. After temporary errors it is tried again, with growing pauses.
 
     An object that does not exist is a FileNotFoundError; everything else is an InputError with the name of the object.
     """
@@ -115,7 +115,7 @@ def ask_store(name: str, call: Callable[[], T], *, action: str = "read") -> T:
             return call()
         except (FileNotFoundError, InputError):
             raise
-        except Exception as error:  # each store has errors of its own
+        except Exception as error:  # each store has its own errors
             pause = next(pauses, None)
             if pause is None or not _is_transient(error):
                 raise _no_access(name, error, action) from error
@@ -123,10 +123,10 @@ def ask_store(name: str, call: Callable[[], T], *, action: str = "read") -> T:
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Whether an error is one of the network or of a busy store, and not one of the address or the rights."""
+    """Whether an error comes from the network or a busy store, and not from the address or missing rights."""
     if isinstance(error, ConnectionError | TimeoutError) or getattr(error, "errno", None) in _TRANSIENT:
         return True
-    name = type(error).__name__  # botocore, aiohttp and others have classes of their own
+    name = type(error).__name__  # botocore, aiohttp and others have their own classes
     return any(word in name for word in ("Timeout", "ConnectionClosed", "EndpointConnection", "ServerDisconnected"))
 
 
@@ -136,7 +136,7 @@ def _no_access(name: str, error: Exception, action: str = "read") -> InputError:
 
 
 def stamp_of(name: str) -> Stamp:
-    """What tells whether a file has changed: its size, and its time or version."""
+    """The marks of a changed file: its size, and its time or version."""
     try:
         if not is_url(name):
             status = os.stat(name)
@@ -168,7 +168,7 @@ def open_shard(name: str) -> Iterator[BinaryIO]:
         if is_url(name):
             system, path = file_system(name)
             stream = ask_store(name, lambda: system.open(path, "rb"))
-            read = stream.read  # a read that fails leaves the place in the object as it was
+            read = stream.read  # a failed read does not change the position in the object
             stream.read = lambda length=-1: ask_store(name, lambda: read(length))
         else:
             stream = open(name, "rb")  # noqa: SIM115 - closed below

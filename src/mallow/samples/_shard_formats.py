@@ -1,4 +1,4 @@
-"""What a shard of features contains, and how some of its rows are read, for each format."""
+"""The content of a shard of features, and reading some of its rows, for each format."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from mallow.samples._value_checks import label_fault
 Array = NDArray[Any]
 
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16"}
-PROMPTS = "prompts"  # the array of a .npz file that stands for ids where it has none
+PROMPTS = "prompts"  # the array of a .npz file that replaces missing ids
 _HEADER = 100_000_000  # bytes; the format's own limit
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a shard contains.
+    """The content of a shard.
 
     Attributes
     ----------
     rows, width : int
     dtype : str
     offset : int
-        Where the numbers begin, for formats whose rows follow one another in the file; otherwise -1.
+        The start of the numbers, for formats whose rows follow one another in the file; otherwise -1.
     field : str
         The array, tensor or column that holds the features.
     ids : str
-        The array or column that holds the ids, or the prompts where there are no ids; "" without any.
+        The array or column that holds the ids, or the prompts if there are no ids; "" without any.
     embedder : str
-        What made the features; "" where that is not known.
+        The embedder of the features; "" if not known.
     """
 
     rows: int
@@ -83,7 +83,7 @@ def read_rows(name: str, content: Content, low: int, high: int) -> Array:
 
 
 def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | None:
-    """The ids of these rows, or their prompts; None where the shard has neither."""
+    """The ids of these rows, or their prompts; None if the shard has neither."""
     if not content.ids:
         return None
     try:
@@ -119,7 +119,7 @@ def _read_range(name: str, content: Content, low: int, high: int) -> Array:
     if is_url(name):
         flat = np.frombuffer(read_bytes(name, start, content.offset + high * row), dtype)
     else:
-        try:  # not mapped into memory: a file that is cut short during the work would end the process
+        try:  # not mapped into memory, since a file that is truncated during the work would end the process
             flat = np.fromfile(name, dtype, (high - low) * content.width, offset=start)
         except FileNotFoundError:
             raise
@@ -242,7 +242,7 @@ def _is_list(arrow: Any, kind: Any) -> bool:
 
 
 def _read_column(name: str, column: str, low: int, high: int) -> Any:
-    """Some rows of a column; only the groups of rows that hold them are read."""
+    """Some rows of a column; only their groups of rows are read."""
     arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
     with open_shard(name) as stream:
         file = parquet.ParquetFile(stream)

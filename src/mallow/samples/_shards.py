@@ -1,4 +1,4 @@
-"""Features in many files, or more than fit into memory: described here, read chunk by chunk where they are used."""
+"""Features in many files, or more than fit into memory: described here, and read chunk by chunk when they are used."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Shard:
     name : str
         Path or URL.
     content : Content
-        Shape, dtype, and where the numbers are.
+        Shape, dtype, and position of the numbers.
     stamp : tuple
-        Size and time (or version) of the file when it was described: a file that changes during the work is an error.
+        Size and time (or version) of the file when it was described. A file that changes during the work is an error.
     values : array or None
         The features themselves, for arrays in memory.
     """
@@ -48,7 +48,7 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows of a shard: small, picklable, and read where it is needed.
+    """Some rows of a shard: small, picklable, and read when needed.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Chunk:
     def read(self, *, finite: bool = True) -> Array:
         """The rows, in float32 or float64. An InputError if the shard is gone or has changed.
 
-        So are entries that are not finite, unless `finite` is False.
+        Entries that are not finite are also an error, unless `finite` is False.
         """
         if self.shard.values is not None:
             return _floats(self.shard.values[self.low : self.high])
@@ -81,7 +81,7 @@ class Chunk:
         except InputError:
             self._check_unchanged()  # which explains most of them
             raise
-        self._check_unchanged()  # after the rows were read: they are of the file that was described
+        self._check_unchanged()  # after reading, so that the rows belong to the described file
         if finite and not np.isfinite(rows).all():
             row = int(np.argmin(np.isfinite(rows).all(axis=1)))
             column = int(np.argmin(np.isfinite(rows[row])))
@@ -92,7 +92,7 @@ class Chunk:
         return rows
 
     def take(self, places: NDArray[np.int64]) -> Array:
-        """The rows at some places of the chunk; where a file allows it, no others are read."""
+        """The rows at some places of the chunk; if a file allows it, no others are read."""
         direct = self.shard.values is None and self.shard.content.offset >= 0 and not is_url(self.shard.name)
         if not direct or 4 * len(places) > len(self):
             rows: Array = self.read()[places]
@@ -103,7 +103,7 @@ class Chunk:
         return _floats(np.concatenate(parts))
 
     def ids(self) -> list[str] | None:
-        """The ids of the rows; None where the shard has none."""
+        """The ids of the rows; None if the shard has none."""
         ids = read_ids(self.shard.name, self.shard.content, self.low, self.high)
         if ids is not None:
             self._check_unchanged()
@@ -125,7 +125,7 @@ class Shards:
     Attributes
     ----------
     source : str
-        What they were found by: a folder, a glob or a URL.
+        The source: a folder, a glob or a URL.
     shards : tuple of Shard
 
     Examples
@@ -140,7 +140,7 @@ class Shards:
 
     @classmethod
     def from_array(cls, values: Array, source: str = "array") -> Shards:
-        """An array in memory, as shards: its chunks carry their rows with them."""
+        """An array in memory, as shards whose chunks contain their rows."""
         content = Content(len(values), values.shape[1], values.dtype.str)
         return cls(source, (Shard(source, content, values=values),))
 
@@ -154,23 +154,23 @@ class Shards:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: what chunks are read as."""
+        """float32 or float64, the precision of chunks."""
         stored = self.shards[0].content.dtype
         return np.dtype(np.float32) if stored == "bfloat16" else _floats(np.empty((0, 1), stored)).dtype
 
     @property
     def size(self) -> int:
-        """Bytes of all rows, as they are read."""
+        """Bytes of all rows after reading."""
         return len(self) * self.width * self.dtype.itemsize
 
     @property
     def embedder(self) -> str | None:
-        """What made the features, if the shards say so."""
+        """The embedder of the features, if the shards name it."""
         return self.shards[0].content.embedder or None
 
     @cached_property
     def has_ids(self) -> bool:
-        """Whether the rows have ids, or prompts that are not all the same one."""
+        """Whether the rows have ids, or prompts that are not all the same."""
         if not self.has_prompts:
             return bool(self.shards[0].content.ids)
         seen: set[str] = set()
@@ -182,7 +182,7 @@ class Shards:
 
     @property
     def has_prompts(self) -> bool:
-        """Whether prompts stand for the ids."""
+        """Whether prompts replace the ids."""
         return self.shards[0].content.ids == PROMPTS
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
@@ -239,7 +239,7 @@ def find_shards(source: str, field: str | None = None, *, names: Sequence[str] |
     field : str or None
         The array, tensor or column that holds the features; None means ``features``, or the only one.
     names : sequence of str or None
-        The files, where they are known already.
+        The files, if they are already known.
     """
     listed = list_shards(source) if names is None else names
     shards = []

@@ -75,14 +75,14 @@ def _is_terminal(path: Path) -> bool:
 
 
 class _Pipe(io.RawIOBase):
-    """A named pipe. An InputError if no program opens its other end in time. Opening it plainly would wait for ever."""
+    """A named pipe. An InputError if no program opens its other end in time. A plain open would wait forever."""
 
     def __init__(self, path: Path, name: str, limits: Limits) -> None:
         self._place, self._name, self._limits = os.open(path, os.O_RDONLY | os.O_NONBLOCK), name, limits
         self._started = False  # a program has opened the other end
 
     def readable(self) -> bool:
-        """True: there is nothing else to do with it."""
+        """True, since it can only be read."""
         return True
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class _Pipe(io.RawIOBase):
         while True:
             try:
                 data = os.read(self._place, len(buffer))
-            except BlockingIOError:  # somebody is there, and thinking
+            except BlockingIOError:  # the writer has opened the pipe, but has not written yet
                 self._started = True
                 select.select([self._place], [], [])
                 continue
@@ -139,7 +139,7 @@ def seekable(stream: BinaryIO, name: str) -> BinaryIO:
 
 def is_gzip(raw: Any) -> bool:
     """Whether a stream that can `peek` is in gzip format."""
-    # By content, not by suffix: downloads are often decompressed on the way, and standard input has no name.
+    # By content, not by suffix, because downloads are often already decompressed, and standard input has no name.
     return bool(raw.peek(2)[:2] == b"\x1f\x8b")
 
 
@@ -156,7 +156,7 @@ class _Counted:
 
 
 class _Expanding(io.RawIOBase):
-    """What a gzip stream expands to, up to the limit."""
+    """The expanded bytes of a gzip stream, up to the limit."""
 
     def __init__(self, raw: Any, name: str, limits: Limits) -> None:
         self._stored, self._size = _Counted(raw), 0
@@ -164,7 +164,7 @@ class _Expanding(io.RawIOBase):
         self._name, self._limits = name, limits
 
     def readable(self) -> bool:
-        """True: there is nothing else to do with it."""
+        """True, since it can only be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:

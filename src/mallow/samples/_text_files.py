@@ -18,7 +18,7 @@ from mallow.samples._eval_logs import eval_rows, object_rows, plain_harness_rows
 from mallow.samples._limits import Limits, check_expansion, depth_fault
 from mallow.samples._samples import Samples
 
-_BATCH = 64  # rows of a parquet file in memory at a time; chosen: more are hardly faster
+_BATCH = 64  # rows of a parquet file in memory at a time; chosen: more is hardly faster
 
 
 def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
@@ -49,7 +49,7 @@ def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]
     try:
         for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
             for row in batch.to_pylist():
-                size += sum(map(_text_size, row.values()))  # a value that is stored once may stand in many rows
+                size += sum(map(_text_size, row.values()))  # a value that is stored once may occur in many rows
                 check_expansion(name, size, stored, options.limits)
                 yield place, row
                 place += 1
@@ -60,7 +60,7 @@ def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]
 
 
 def _text_size(value: object) -> int:
-    """About the bytes of a text, or of a list of texts."""
+    """The approximate number of bytes of a text, or of a list of texts."""
     return sum(map(_text_size, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 8
 
 
@@ -69,7 +69,7 @@ def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[R
 
 
 def json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
-    """The objects of a jsonl file as they are, one per line that is not blank."""
+    """The objects of a jsonl file, unchanged, one per line that is not blank."""
     for number, line in lines:
         if not isinstance(line, str):
             yield number, line
@@ -101,19 +101,19 @@ def _csv_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row
 
     def decoded() -> Iterator[str]:
         for number, line in lines:
-            if isinstance(line, BadEntryError):  # it may be part of an entry: only the parser can tell which
+            if isinstance(line, BadEntryError):  # it may be part of an entry that only the parser can identify
                 skips.add(f"{name}:{number}", line)
                 yield line.line
             else:
                 yield str(line)
 
-    # Strict: otherwise a quotation mark that is never closed would swallow the rest of the file silently.
+    # Strict, because otherwise an unclosed quotation mark would silently swallow the rest of the file.
     yield from _csv_entries(csv.reader(decoded(), strict=True), name, options)
 
 
 def _next_cells(reader: Any, options: Options) -> list[str] | None:
     """The cells of the next entry; None at the end."""
-    former = csv.field_size_limit(min(options.limits.line_bytes, (1 << 31) - 1))  # of the whole process
+    former = csv.field_size_limit(min(options.limits.line_bytes, (1 << 31) - 1))  # for the whole process
     try:
         cells: list[str] | None = next(reader, None)
         return cells
@@ -134,7 +134,7 @@ def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
         try:
             cells = _next_cells(reader, options)
         except csv.Error as error:
-            if "field limit" in str(error):  # where the entry ends is not known: it cannot be skipped
+            if "field limit" in str(error):  # the end of the entry is unknown, so it cannot be skipped
                 raise InputError(
                     f"{name}:{first}: the entry is longer than {options.limits.line_mb:g} MB. Is a quotation mark "
                     "missing? Or allow longer ones with `limits=Limits(line_mb=…)`."
@@ -168,7 +168,7 @@ def read_table(table: Any, name: str, options: Options) -> Samples:
 
 
 def choose_columns(names: Sequence[object], name: str, options: Options) -> list[str]:
-    """The columns to read: the text, and `id` and `prompt` where they exist."""
+    """The columns to read: the text, and `id` and `prompt` if they exist."""
     text = options.text_field(names)
     if text not in names:
         hint = " Columns must be separated by commas." if len(names) == 1 and {";", "\t"} & set(str(names[0])) else ""
@@ -209,7 +209,7 @@ def begins_with(stream: BinaryIO, name: str) -> str:
 def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
     """The entries of a JSON array, numbered from 0.
 
-    An entry that cannot be parsed ends the reading, since nobody can tell where the next one begins.
+    An entry that cannot be parsed ends the reading, since the start of the next one is unknown.
     """
     text = _Buffer(stream, name)
     if text.next_sign() != "[":
@@ -240,14 +240,14 @@ def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
 
 
 class _Buffer:
-    """The part of a file that is not used up yet, decoded."""
+    """The part of a file that is not consumed yet, decoded."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._stream, self._name, self._decoder = stream, name, codecs.getincrementaldecoder("utf-8-sig")()
         self.text, self.start, self.ended = "", 0, False
 
     def more(self, count: int = 0) -> None:
-        """Read on, at least `count` bytes; `ended` says that there is no more."""
+        """Read at least `count` more bytes; `ended` means that there are no more."""
         try:
             data = self._stream.read(max(_CHUNK, count))
             self.text = self.text[self.start :] + self._decoder.decode(data, final=not data)
@@ -273,17 +273,17 @@ class _Buffer:
             self.more()
 
     def skip(self) -> None:
-        """Use up one character."""
+        """Consume one character."""
         self.start += 1
 
 
 def _may_go_on(value: object, rest: str) -> bool:
-    """Whether a value may be the beginning of a longer number, with so much of what follows."""
+    """Whether a value may be the beginning of a longer number, given the following characters."""
     return not rest or (isinstance(value, int | float) and len(rest) < 3 and set(rest) <= set(".eE+-"))
 
 
 def _next_entry(text: _Buffer, decoder: json.JSONDecoder, place: str, options: Options) -> object:
-    """The next value, or a BadEntryError for one that is nested too deeply; reads on until the value is complete."""
+    """The next value, or a BadEntryError if it is nested too deeply; reads until the value is complete."""
     text.next_sign()
     while True:
         try:

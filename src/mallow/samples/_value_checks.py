@@ -1,4 +1,4 @@
-"""Checks of values where they come in: texts, paths, labels, and features, whose entries must be finite."""
+"""Checks of input values: texts, paths, labels, and features, whose entries must be finite."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def checked_labels(name: str, values: Sequence[object]) -> tuple[str, ...]:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is None, or one of those that tables use for missing values, such as NaN.
+    """Whether a value is None, or a mark of missing values in tables, such as NaN.
 
     Examples
     --------
@@ -61,28 +61,41 @@ def is_missing(value: object) -> bool:
 
 
 def label_fault(label: object) -> str | None:
-    """Why a value can be no id or prompt, or None: samples without an id, as text, would all be one unit."""
+    """The reason why a value cannot be an id or prompt, or None. As text, missing ids would all be one unit."""
     if is_missing(label):
         return f"got {label}"
     return f"got {label}" if isinstance(label, bool | np.bool_) else None
 
 
 def _refuse_single(name: str, values: object) -> None:
-    """Raise an InputError for a single text or path: a string would be read as a list of characters."""
+    """Raise an InputError for a single text or path, which would be read as a list of characters."""
     if isinstance(values, str | bytes | PathLike):
         raise InputError(f"`{name}` must be a list; got a single {type(values).__name__}. Put it into a list.")
 
 
+def detached(values: object) -> Any:
+    """Tensors of torch, or a list of them, as tensors that numpy can read: without gradients, on the CPU, not bfloat16.
+
+    Everything else is returned as it is.
+    """
+    if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
+        return [detached(row) for row in values]
+    if not (hasattr(values, "detach") and hasattr(values, "requires_grad")):
+        return values
+    tensor = values.detach().cpu()
+    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+
+
 def feature_array(subject: str, values: object) -> NDArray[Any]:
-    """Numbers as an array (n, d), not yet tested for being finite. An array with one axis is n samples of one feature.
+    """Numbers as an array (n, d), without a check that they are finite. One axis means n samples of one feature.
 
     Messages begin with `subject`.
     """
     try:
-        rows = np.asanyarray(values)  # a mapped file stays mapped
+        rows: NDArray[Any] = np.asanyarray(detached(values))  # a mapped file stays mapped
     except ValueError as error:
         raise InputError(f"{subject} must have rows of equal length; {str(error).rstrip('.')}.") from None
-    if isinstance(rows, np.ma.MaskedArray):  # numpy would pass over what is masked without a word
+    if isinstance(rows, np.ma.MaskedArray):  # numpy would silently ignore masked entries
         if np.ma.is_masked(rows):
             raise InputError(f"{subject} must be complete; {int(np.sum(rows.mask))} entries are masked.")
         rows = rows.data
@@ -113,7 +126,7 @@ def finite_features(subject: str, values: object) -> NDArray[Any]:
 
 
 def finite_rows(rows: NDArray[Any], limit: int | None) -> NDArray[np.bool_]:
-    """Which rows are finite: of all rows, or of enough chunks to contain `limit` finite ones."""
+    """Which rows are finite, for all rows or for enough chunks to contain `limit` finite ones."""
     step = max(1, _CHUNK // rows.shape[1])
     parts: list[NDArray[np.bool_]] = []
     total = 0

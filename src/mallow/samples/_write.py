@@ -1,4 +1,4 @@
-"""Samples and shards out: files that are written completely, or not at all."""
+"""Writing samples and shards to files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
             if id_ != stored:
                 raise InputError(f"`ids` must not end in NUL, which arrays of strings cannot store; got {id_!r}.")
     if samples.prompts is not None:
-        # As one JSON text: an array of strings would give every prompt the size of the longest.
+        # As one JSON text, since an array of strings would give every prompt the size of the longest.
         arrays["prompts"] = np.array(json.dumps(samples.prompts, ensure_ascii=False))
     if samples.provenance is not None:
         try:
@@ -213,7 +213,7 @@ def write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
 
 
 def make_shard_folder(folder: str) -> str:
-    """The folder, created where it does not exist; in object stores a folder needs no creation."""
+    """The folder, created if it does not exist. Object stores do not need this."""
     if is_url(folder):
         return folder.rstrip("/")
     return str(make_folder(folder))
@@ -235,19 +235,19 @@ def write_shard(samples: Samples, name: str) -> None:
 
 
 def read_provenance(name: str) -> dict[str, object] | None:
-    """What made the features of a .npz shard; None if there is no such file, or no readable one."""
+    """The provenance of a .npz shard; None if the file is missing or unreadable."""
     if not shard_exists(name):
         return None
     try:
         with open_shard(name) as stream, np.load(stream) as arrays:
             values: dict[str, object] = parse_json(str(arrays["provenance"][()]))
             return values
-    except Exception:  # of a damaged file, numpy, zipfile and zlib may raise anything
+    except Exception:  # for a damaged file, numpy, zipfile and zlib may raise anything
         return None
 
 
 def write_record(name: str, values: dict[str, object]) -> None:
-    """Write a small JSON file beside the shards."""
+    """Write a small JSON file next to the shards."""
     content = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
     if is_url(name):
         _put(name, content.encode())
@@ -256,7 +256,7 @@ def write_record(name: str, values: dict[str, object]) -> None:
 
 
 def read_record(name: str) -> dict[str, object] | None:
-    """What `write_record` wrote; None if there is no such file, or no readable one."""
+    """The record from `write_record`; None if the file is missing or unreadable."""
     if not shard_exists(name):
         return None
     try:
@@ -268,7 +268,7 @@ def read_record(name: str) -> dict[str, object] | None:
 
 
 def shard_exists(name: str) -> bool:
-    """Whether there is a file of this path or URL."""
+    """Whether a file exists at this path or URL."""
     if not is_url(name):
         return Path(name).is_file()
     system, path = file_system(name)
@@ -280,7 +280,7 @@ def shard_exists(name: str) -> bool:
 
 
 def _put(name: str, content: bytes) -> None:
-    """Object stores show an object when all of it has arrived."""
+    """Object stores show an object only when it is complete."""
     system, path = file_system(name)
     try:
         ask_store(name, lambda: system.pipe_file(path, content), action="written")

@@ -1,6 +1,6 @@
 """The mathematics, with numpy and scipy only: divergences, masses, frontiers and their summaries.
 
-Three modules list public names of their own: `smoothing` (from counts to probabilities), `bounds` (on the error of an
+Three modules have their own public names: `smoothing` (from counts to probabilities), `bounds` (on the error of an
 estimate) and `transport` (optimal transport).
 """
 

@@ -1,11 +1,11 @@
-"""f-divergences: the class, the named ones, and those derived from others.
+"""f-divergences: the class, the named divergences, and divergences derived from others.
 
 An f-divergence is D_f(P‖Q) = Σ q f(p/q) with f convex, non-negative and f(1) = 0 (paper: def:fdiv).
 Larger means further apart; 0 means equal.
 
 The terms q f(p/q) of the named divergences are accurate where p is near q. They are written in s = p + q and
-z = (p − q)/(p + q), with log(p/q) = 2 atanh z. Near z = 0 the plain formulas cancel. The series in z do not. Each takes
-p, q and p − q, which a caller may know more exactly than by subtracting.
+z = (p − q)/(p + q), with log(p/q) = 2 atanh z. Near z = 0 the plain formulas cancel, but the series in z do not. Each
+takes p, q and p − q, which a caller may have more exactly than by subtraction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INTEGRAL_SERIES = [1.0 / (4 * j * j - 1) for j in range(1, 14)]
 _KL_NEAR = 1e-3  # |z|
 _INTEGRAL_NEAR = 0.05  # z²
 
-# chosen: rounding of a generator of order 1 passes; a wrong constant or a dent that matters does not.
+# chosen: rounding of a generator of order 1 passes, but a wrong constant or a significant dent does not.
 _ZERO_TOLERANCE = 1e-9  # of f(1)
 _CONVEXITY_TOLERANCE = 1e-7  # of a falling slope, relative to the slopes
 _LIMIT_TOLERANCE = 1e-9  # of two values near the limit, relative
@@ -200,7 +200,7 @@ class Divergence:
     def terms(self, p: Array, q: Array, difference: Array | None = None) -> Array:
         """q f(p/q), atom by atom, with 0·f(p/0) = p·f*(0) and 0·f(0/0) = 0 (paper: def:fdiv).
 
-        `difference` is p − q, if the caller has it more exactly than by subtracting.
+        `difference` is p − q, if the caller has it more exactly than by subtraction.
         """
         with np.errstate(all="ignore"):
             difference = p - q if difference is None else difference
@@ -323,7 +323,7 @@ CHI2_INTEGRAL = _from_term("CHI2_INTEGRAL", chi2_integral_term, 1.0, 1.0)
 DIVERGENCES: dict[str, Divergence] = {
     divergence.name: divergence for divergence in (KL, CHI2, TV, HELLINGER2, JS, LE_CAM)
 }
-"""The divergences of which frontiers are usually taken, by name."""
+"""The usual divergences for frontiers, by name."""
 
 
 def _times(weights: Array, limit: float) -> Array:

@@ -1,15 +1,15 @@
 """Divergence frontiers and their three summaries: area (MAUVE), integral and mid-point (paper: ssec:scalar).
 
 The frontier of P and Q is the curve (D_f(P‖R_λ), D_f(Q‖R_λ)) over the mixtures R_λ = λP + (1−λ)Q, 0 < λ < 1
-(paper: def:fdiv-frontier). The first coordinate is the cost of what the model misses (type II), the second the cost of
-what it invents (type I). A summary takes a frontier, or masses whose frontier it builds. Only then does it raise the
-warnings of the frontier: a curve from `frontier` has raised them already.
+(paper: def:fdiv-frontier). The first coordinate is the cost of what the model misses (type II), and the second the cost
+of what it invents (type I). A summary takes a frontier, or masses whose frontier it builds. Only in the second case
+does it raise the warnings of the frontier, since `frontier` itself also raises them.
 
 Quadrature runs along panels in u = log(λ/(1−λ)), each with a polynomial through Chebyshev points. In u both costs are
-analytic in a strip of half-width π (π/2 after exponentiation for χ²), whatever the masses: an atom with p/q = 1e-300
-only moves its feature along u. A few panels, wider towards the ends where dλ = λ(1−λ)du is small, therefore resolve
-every smooth curve. The area of a curve that is piecewise polynomial in a parameter is a bilinear form of its values, so
-no derivative of f is needed.
+analytic in a strip of half-width π (π/2 after exponentiation for χ²), for any masses. For example, an atom with p/q =
+1e-300 only moves its feature along u. A few panels, wider towards the ends where dλ = λ(1−λ)du is small, therefore
+resolve every smooth curve. The area of a curve that is piecewise polynomial in a parameter is a bilinear form of its
+values, so no derivative of f is needed.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Frontier:
     q_to_mix : array (..., points)
         D_f(Q‖R_λ), which rises in λ.
     exact : bool
-        Whether the points are those of the exact rule, so that `area` is exact to 1e-8. Otherwise
+        Whether the points belong to the exact rule, so that `area` is exact to 1e-8. Otherwise
         `area` is the trapezoid rule on the points, with (1, 0) and (0, 1) added.
     caveats : tuple of Caveat
-        Doubts about this curve. Those about the samples or the estimate stay in `Masses.caveats`.
+        Caveats about this curve. Caveats about the samples or the estimate stay in `Masses.caveats`.
     """
 
     lam: Array
@@ -69,8 +69,26 @@ class Frontier:
     exact: bool = False
     caveats: tuple[Caveat, ...] = ()
 
+    def _repr_svg_(self) -> str | None:
+        """The curve as a picture for a notebook, in the two costs; None for several curves."""
+        inner = (self.lam >= 0.01) & (self.lam <= 0.99)  # nearer to the ends the costs may grow without bound
+        if self.p_to_mix.ndim != 1 or not inner.any():
+            return None
+        x, y = self.p_to_mix[inner], self.q_to_mix[inner]
+        reach = float(max(x.max(), y.max())) or 1.0
+        points = " ".join(f"{40 + 220 * a / reach:.1f},{240 - 220 * b / reach:.1f}" for a, b in zip(x, y, strict=True))
+        return (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 280 280" width="280" height="280" '
+            'font-family="sans-serif" font-size="11" fill="#333"><rect width="280" height="280" fill="white"/>'
+            '<path d="M40 20V240H260" fill="none" stroke="#999"/>'
+            f'<polyline points="{points}" fill="none" stroke="#5625a1" stroke-width="2"/>'
+            f'<text x="150" y="270" text-anchor="middle">what Q misses: D(P‖R), up to {reach:.3g}</text>'
+            '<text x="14" y="130" text-anchor="middle" transform="rotate(-90 14 130)">what Q invents: D(Q‖R)</text>'
+            "</svg>"
+        )
+
     def settle(self) -> Frontier:
-        """The curve without the last digits of its costs, in which processors may differ."""
+        """The curve without the last digits of its costs, which may differ between processors."""
         return replace(self, p_to_mix=settle(self.p_to_mix), q_to_mix=settle(self.q_to_mix))
 
     def swap(self) -> Frontier:
@@ -143,7 +161,7 @@ def costs_to_mixtures(masses: Masses, divergence: Divergence, lam: Array, rest: 
     to_p, to_q = masses.cost_of_p(of_p), masses.cost_of_q(of_q)
     if masses.weight is None:
         return to_p, to_q
-    # An extrapolation may wiggle, or leave the range of a cost, whose largest value is that of disjoint supports
+    # An extrapolation may wiggle, or leave the range of a cost, whose largest value belongs to disjoint supports
     # (paper: prop:lerror-max).
     ones, zero = np.ones_like(lam), divergence.at_zero
     most_p = divergence.terms(ones, lam, rest) + rest * zero
@@ -195,8 +213,8 @@ def area(
     frontier_or_masses : Frontier or Masses
         For masses, the frontier of `divergence` is built first, with `grid`.
     scale : float
-        The constant c in exp(−c·cost). Report it with the value: it changes the value and can
-        change the order of models, although the paper says that it cannot (docs/paper.md, erratum 4).
+        The constant c in exp(−c·cost). Report it with the value, because it changes the value and can change the order
+        of models, although the paper claims that it cannot (docs/paper.md, erratum 4).
     divergence :
         For masses only; see `frontier`.
     grid :
@@ -233,7 +251,8 @@ def integral(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL)
     """The integral summary 2∫(λ D_f(P‖R_λ) + (1−λ) D_f(Q‖R_λ))dλ; 0 means equal (paper: ssec:scalar).
 
     For masses of histograms, KL and χ² have a closed form: at most 1 for KL, with a relative error below 1e-10
-    however near P and Q are, and exactly twice that for χ². Otherwise it is quadrature on the exact frontier.
+    however near P and Q are, and the value for χ² is exactly twice as large. Otherwise it is quadrature on the exact
+    frontier.
 
     Examples
     --------
@@ -255,7 +274,7 @@ def integral(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL)
 
 
 def closed_integral(divergence: Divergence) -> Divergence | None:
-    """The divergence that equals the integral summary of `divergence`, where one is known: for KL and χ².
+    """The divergence that equals the integral summary of `divergence`, if known (for KL and χ²).
 
     It holds for masses of histograms (`Masses.plain`).
 
@@ -304,17 +323,17 @@ def _linear_costs(curve: Frontier) -> Array:
 
 
 def range_caveats(masses: Masses, way_out: str) -> tuple[Caveat, ...]:
-    """Why masses of likelihood ratios may not be trusted: a mean ratio far above 1, or a summary that is out of range.
+    """Caveats about masses of likelihood ratios: a mean ratio far above 1, or a summary out of range.
 
     In the published form (``pooled=False``) a cost of P is a mean over the points of Q, whose weights do not sum to 1.
-    Pooled masses are two distributions, which have no such doubts.
+    Pooled masses are two distributions, which do not have these problems.
 
     Parameters
     ----------
     masses : Masses
         From `Masses.from_log_ratio`.
     way_out : str
-        What to do instead, as a sentence.
+        The recommendation, as a sentence.
     """
     if masses.split is None:
         return ()

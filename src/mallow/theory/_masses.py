@@ -1,10 +1,10 @@
 """The waist of the library: the masses that P and Q give to common atoms, and fast sums over the atoms.
 
-Anything that yields `Masses` gets every divergence, the frontier and all summaries. Nothing that needs a frontier
-has to know about k-means.
+Anything that yields `Masses` gets every divergence, the frontier and all summaries. Code that needs a frontier does not
+depend on k-means.
 
 Atoms with equal masses are evaluated once: resampled histograms of counts hold few distinct pairs (p, q), so a batch of
-thousands of histograms needs few evaluations of a divergence. The sums are those of a plain loop over the atoms, up to
+thousands of histograms needs few evaluations of a divergence. The sums equal a plain loop over the atoms, up to
 rounding.
 """
 
@@ -58,14 +58,14 @@ def checked_counts(name: str, counts: Any) -> Array:
 
 
 _BLOCK = 1 << 17  # chosen: values held at once; a few arrays of one megabyte fit in the second-level cache
-_MOST_CELLS = 4_000_000  # chosen: distinct p times distinct q, up to which equal pairs are looked for
+_MOST_CELLS = 4_000_000  # chosen: equal pairs are merged up to this product of distinct p and distinct q
 _MOST_ENTRIES = 50_000_000  # chosen: entries of the matrix (rows, distinct pairs) that are held at once, 400 MB
 _EVALUATION_COST = 30  # measured: evaluating a pair takes about as long as 30 entries of the matrix product
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The bin of every sample: resampling needs nothing else, so that nothing is embedded or clustered again.
+    """The bin of every sample. Resampling needs nothing else, so nothing is embedded or clustered again.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Masses:
     partition : Partition or None
         The bin of every sample, for masses of quantised samples. Resampling, transport and diagnosis use it.
     caveats : tuple of Caveat
-        Doubts of the estimator about these masses. They travel with the masses to the result.
+        Caveats of the estimator about these masses. They are passed on to the result.
     """
 
     p: Array
@@ -167,10 +167,10 @@ class Masses:
         at_q : array-like (..., m)
             log r at the points drawn from Q. r = 0 is legal; r = ∞ makes D_f(P‖·) infinite if f*(0) > 0.
         pooled : bool
-            False, as in the paper: a cost of P is averaged over the points of Q only, which do not show what the model
-            misses entirely; disjoint samples then have an integral of 2/3 instead of 1. True: every point of both
-            samples is an atom with masses proportional to (r, 1)/(n r + m), for both costs. This shows what the model
-            misses and has no outliers.
+            False, as in the paper: a cost of P is averaged over the points of Q only, which do not show regions that
+            the model misses entirely, so disjoint samples have an integral of 2/3 instead of 1. True: every point of
+            both samples is an atom with masses proportional to (r, 1)/(n r + m), for both costs. This shows missed
+            regions and has no outliers.
 
         Examples
         --------
@@ -190,7 +190,7 @@ class Masses:
             ratio = np.concatenate([ratio_p, ratio_q], axis=-1)
             with np.errstate(over="ignore", under="ignore"):
                 p, q = 1.0 / (n + m * np.exp(-ratio)), 1.0 / (m + n * np.exp(ratio))
-            # Sums of sorted masses: the same bits in any order of the points.
+            # Sums of sorted masses are bit-equal for any order of the points.
             totals = (np.sort(side, axis=-1).sum(axis=-1, keepdims=True) for side in (p, q))
             return cls(*(side / np.maximum(total, 1e-300) for side, total in zip((p, q), totals, strict=True)))
         with np.errstate(over="ignore", under="ignore"):
@@ -214,14 +214,14 @@ class Masses:
         return self.split is None and self.weight is None
 
     def cost_of_p(self, values: Callable[[Array, Array], Array]) -> Array:
-        """The sum of `values` over the atoms that costs of P are summed over, shape (..., v).
+        """The sum of `values` over the atoms for costs of P, shape (..., v).
 
         `values` maps masses p (a,) and q (a,) of some atoms to an array (a, v), which may be infinite.
         """
         return self._tables[0].sums(values)
 
     def cost_of_q(self, values: Callable[[Array, Array], Array]) -> Array:
-        """The sum of `values` over the atoms that costs of Q are summed over; see `cost_of_p`."""
+        """The sum of `values` over the atoms for costs of Q; see `cost_of_p`."""
         return self._tables[-1].sums(values)
 
     @cached_property
@@ -254,11 +254,11 @@ class AtomTable:
     batch : tuple of int
         The leading axes of the masses; flattened, they are the rows below.
     p, q : array (pairs,) or (rows, atoms)
-        The distinct pairs of masses. All of them where nothing is merged.
+        The distinct pairs of masses, or all pairs if nothing is merged.
     weight : array (rows, atoms)
-        How much each atom counts.
+        The weight of each atom.
     column : int array (rows, atoms) or None
-        Which pair each atom is; ``pairs`` for an atom without mass. None where nothing is merged.
+        The pair of each atom; ``pairs`` for an atom without mass. None if nothing is merged.
     """
 
     batch: tuple[int, ...]
@@ -278,7 +278,7 @@ class AtomTable:
 
     @property
     def _pair_weights(self) -> Iterator[Array]:
-        """How much each pair counts in each row, in blocks of rows: all at once may be too large."""
+        """The weight of each pair in each row, in blocks of rows, since all at once may be too large."""
         if len(self.p) * len(self.weight) <= _MOST_ENTRIES:
             yield self._all_pair_weights
             return
@@ -299,7 +299,7 @@ class AtomTable:
 
 
 def build_table(p: Array, q: Array, weight: Array) -> AtomTable:
-    """The table of masses (..., atoms); equal pairs are merged where that saves time."""
+    """The table of masses (..., atoms); equal pairs are merged if that saves time."""
     batch, atoms = p.shape[:-1], p.shape[-1]
     p, q, weight = (array.reshape(-1, atoms) for array in (p, q, weight))
     values_p, place_p = _distinct(p)
@@ -322,7 +322,7 @@ def _distinct(values: Array) -> tuple[Array, NDArray[np.intp]]:
     """The distinct values in rising order, and the place of each entry among them."""
     ordered = np.sort(values, axis=None)
     distinct = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] + 0.0  # turns -0.0 into 0.0
-    # A hashed look-up first, since a binary search for every entry would take most of the time.
+    # A hashed look-up comes first, since a binary search for every entry would take most of the time.
     slots = np.zeros(1 << 16, dtype=np.intp)
     slots[_slot(distinct)] = np.arange(len(distinct))
     index = slots[_slot(values)]
@@ -340,7 +340,7 @@ def _slot(values: Array) -> NDArray[np.uint64]:
 def _weighted_sums(p: Array, q: Array, weights: Array, values: Callable[[Array, Array], Array]) -> Array:
     """weights @ values(p, q) in blocks of atoms, with 0·∞ = 0.
 
-    A row that contains an infinite cost is ∞, even where the weight of that cost is negative.
+    A row that contains an infinite cost is ∞, even if the weight of this cost is negative.
     """
     width = values(p[:1], q[:1]).shape[-1]
     step = max(1, _BLOCK // width)

@@ -36,12 +36,12 @@ def linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
     """The optimal transport frontier with linear interpolation: costs of P and of Q to R_λ = λP + (1−λ)Q.
 
     Its area is MAUVE_OT. With W the cost between P and Q, the costs run from (W, 0) at λ = 0 to (0, W) at λ = 1, and
-    are at most ((1−λ)W, λW): leave λP in place and move the rest. In many dimensions this bound is attained,
-    and the area is e^{−cW}(1 + cW). In few dimensions, a chain of short moves is cheaper than one long move.
+    are at most ((1−λ)W, λW), by leaving λP in place and moving the rest. In many dimensions this bound is attained, and
+    the area is e^{−cW}(1 + cW). In few dimensions, a chain of short moves is cheaper than one long move.
 
     The paper proposes an entropy to make this fast (`entropic_linear_frontier`). It is not needed: a cost is convex and
-    piecewise linear in λ (the value of a linear programme), so that an interval of λ is halved until its middle lies on
-    the line between its ends. 500 bins need one mixture in many dimensions and about forty in two: 0.1 and 3 s.
+    piecewise linear in λ (the value of a linear programme), so an interval of λ is halved until its middle lies on the
+    line between its ends. 500 bins need one mixture in many dimensions and about forty in two: 0.1 and 3 s.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
         From `mallow.Quantize`, as in the paper, or from `point_masses`, for which each λ takes as long as
         `transport_cost` of n and n + m points.
     tolerance : float
-        How far a middle may lie below the line, in units of W. The error of the costs is at most twice that, and that
-        of the area (c = 5) was at most 2e-4 in trials with the default.
+        How far a middle may lie below the line, in units of W. The error of the costs is at most twice as large, and
+        the error of the area (c = 5) was at most 2e-4 in trials with the default.
 
     Returns
     -------
     Frontier
-        At 1,025 values of λ from 0 to 1, both included, as `mallow.area` takes it.
+        At 1,025 values of λ from 0 to 1, both included, for `mallow.area`.
 
     Examples
     --------
@@ -103,11 +103,11 @@ def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier
     (paper: eq:bary-frontier-def, with the cost ρ_k between cluster indices). `free_barycentric_frontier` lets R put its
     mass anywhere.
 
-    A unit of mass goes from bin i of P to some bin r and on to bin j of Q, and should take the r with the least
-    λρ(i, r) + (1−λ)ρ(r, j). Therefore one transport problem between P and Q with this least cost solves the linear
-    programme of the barycentre, exactly and for any number of bins. The best value is concave and piecewise linear
-    in λ: between two barycentres that are known, the λ at which both are equally good shows whether there is a better
-    one. In many dimensions there is often none beside Q (λ below ½) and P (λ above ½).
+    A unit of mass goes from bin i of P to some bin r and on to bin j of Q, and should take the r with the smallest
+    λρ(i, r) + (1−λ)ρ(r, j). Therefore one transport problem between P and Q with this smallest cost solves the linear
+    programme of the barycentre, exactly and for any number of bins. The best value is concave and piecewise linear in
+    λ. Between two known barycentres, the λ at which both are equally good shows whether there is a better one. In many
+    dimensions there is often none except Q (λ below ½) and P (λ above ½).
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier
     Returns
     -------
     Frontier
-        From λ = 0 to 1, both included. At a λ where several barycentres are equally good, the points between them are
-        barycentres too, and all have this λ.
+        From λ = 0 to 1, both included. If several barycentres are equally good at a λ, the points between them are also
+        barycentres, and all have this λ.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier
         return Frontier(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2), caveats=doubts)
     with single_threaded_blas(), bar("frontier", 1000) as show:
         cost = squared_distances(centres, centres)
-        np.fill_diagonal(cost, 0.0)  # exactly, whatever rounding: mass may stay where it is
+        np.fill_diagonal(cost, 0.0)  # exactly, despite rounding, since mass may stay in place
         corners: list[Corner] = [(whole, 0.0)]
         todo: list[tuple[Corner, Corner]] = [((whole, 0.0), (0.0, whole))]
         solved = 0
@@ -149,8 +149,8 @@ def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier
             inside = low_p < corner[0] < high_p and low_q < corner[1] < high_q
             below = line - value if inside else 0.0
             if below > tolerance * whole and solved < _MOST_VERTICES:
-                todo += [(corner, right), (left, corner)]  # the left part first: corners come in order
-            else:  # a corner that is hardly below the line is known now, and kept, but none is looked for beside it
+                todo += [(corner, right), (left, corner)]  # the left part first, so that corners come in order
+            else:  # a corner that is hardly below the line is kept, but its sides are not searched
                 corners += [corner, right] if below > _ROUNDING * whole else [right]
             show(round(1000 * (1.0 - corners[-1][0] / whole)), f"{solved} barycentres")
     return _along_corners(corners, whole, worst_caveat(doubts))
@@ -158,11 +158,11 @@ def barycentric_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier
 
 @warns
 def free_barycentric_frontier(masses: Masses) -> Frontier:
-    """The barycentric frontier where the barycentre may put its mass anywhere in space, not only on the bins.
+    """The barycentric frontier with barycentres that may put mass anywhere in space, not only on the bins.
 
     The barycentre is then P moved the fraction 1−λ of its way to Q, and the costs are ((1−λ)²W, λ²W) with the cost W
-    between P and Q: one transport problem yields the whole curve. Its area is a function of W alone, and orders models
-    as W does. It lies below `barycentric_frontier`, the one of the paper.
+    between P and Q: one transport problem yields the whole curve. Its area depends only on W, and orders models like W.
+    It lies below `barycentric_frontier`, the frontier of the paper.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def free_barycentric_frontier(masses: Masses) -> Frontier:
 
 
 def worst_caveat(caveats: tuple[Caveat, ...]) -> tuple[Caveat, ...]:
-    """The caveat with the largest gap: one frontier solves many transport problems."""
+    """The caveat with the largest gap, since one frontier solves many transport problems."""
     return (max(caveats, key=lambda caveat: caveat.values["gap"]),) if caveats else ()
 
 
@@ -197,7 +197,7 @@ def _barycentre_costs(cost: Array, p: Array, q: Array, lam: float) -> tuple[Corn
     of_p, of_q = np.flatnonzero(p), np.flatnonzero(q)
     before, after = lam * cost[of_p], (1.0 - lam) * cost[:, of_q]  # (i, r), (r, j)
     least = np.full((len(of_p), len(of_q)), np.inf)
-    for stop in range(len(cost)):  # the least over r, without an array of all three
+    for stop in range(len(cost)):  # the smallest over r, without an array of all three
         np.minimum(least, before[:, stop, None] + after[stop], out=least)
     i, j, mass, caveats = optimal_plan(least, p[of_p], q[of_q])
     by_way_of = (before[i] + after[:, j].T).argmin(axis=1)
@@ -219,11 +219,11 @@ def _along_corners(corners: list[Corner], whole: float, caveats: tuple[Caveat, .
 
 @warns
 def entropic_linear_frontier(masses: Masses, *, regulariser: float | None = None, points: int = 63) -> Frontier:
-    """The optimal transport frontier with linear interpolation, each cost that of the entropic plan.
+    """The optimal transport frontier with linear interpolation and the costs of entropic plans.
 
     At λ = 1/(points + 1), 2/(points + 1), … the costs Σ π_ij ρ(i, j) of the plans from P and from Q to λP + (1−λ)Q that
     minimise this cost plus ε Σ π_ij log π_ij, as in `entropic_cost`. The entropy blurs the plans, so that equal samples
-    have costs above 0 and an area below 1: compare areas of one ε only, and report it. `linear_frontier` is exact.
+    have costs above 0 and an area below 1: only compare areas of the same ε, and report it. `linear_frontier` is exact.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from mallow.engine import bar, single_threaded_blas
 from mallow.errors import Caveat, InputError
 from mallow.theory._masses import SUM_TOLERANCE, Array, Masses, require_finite, require_weights
 
-_LARGEST = 1e150  # of a coordinate: a float64 can hold its square
+_LARGEST = 1e150  # largest coordinate, whose square fits into a float64
 _NEGATIVE = 1e-8  # chosen: an eigenvalue may be rounded this far below 0, relative to the largest
 
 _PIVOTS = 100_000  # chosen: of the network simplex between two updates of the bar, a few seconds for 5,000 points
@@ -21,7 +21,7 @@ _OUT_OF_PIVOTS = 3  # POT's result code
 _MOST_GAP = 1e-6  # chosen: relative gap to the dual bound, above which a plan is reported as doubtful
 
 _MARGINAL_ERROR = 1e-9  # chosen: of the masses of the plan, in total, at which the iteration stops
-_MOST_MARGINAL_ERROR = 1e-3  # chosen: beyond it, the plan is one of other samples
+_MOST_MARGINAL_ERROR = 1e-3  # chosen: beyond it, the plan belongs to different samples
 _MOST_ROUNDS = 100  # chosen: 10,000 steps in all, as documented by `entropic_cost`
 _PRODUCTS = 100  # chosen: steps in a round
 _LARGEST_SCALING = 1e100  # chosen: products of two scalings stay far from overflow
@@ -127,7 +127,7 @@ def _square_root(name: str, covariance: Any, size: int) -> Array:
 def exact_cost(
     x: Array, y: Array, p: Array, q: Array, *, show_bar: bool | None = None
 ) -> tuple[float, tuple[Caveat, ...]]:
-    """The cost of the best plan, and a caveat if the plan is not proven to be the best."""
+    """The cost of the best plan, and a caveat if the plan is not proven to be optimal."""
     x, y, p, q = drop_empty(x, y, p, q)
     caveats: tuple[Caveat, ...] = ()
     if x.shape[1] == 1:
@@ -136,7 +136,7 @@ def exact_cost(
         with single_threaded_blas():
             cost = squared_distances(x, y)
         i, j, mass, caveats = optimal_plan(cost, p, q, show_bar=show_bar)
-    # Distances are taken again for the few pairs of the plan: those in `cost` are rounded in units of the largest.
+    # Distances are computed again for the few pairs of the plan, since `cost` is rounded relative to its largest entry.
     return float(mass @ ((x[i] - y[j]) ** 2).sum(axis=1)), caveats
 
 
@@ -166,7 +166,7 @@ def _sorted_plan(x: Array, y: Array, p: Array, q: Array) -> tuple[Any, Any, Arra
 def optimal_plan(
     cost: Array, p: Array, q: Array, *, show_bar: bool | None = False
 ) -> tuple[Any, Any, Array, tuple[Caveat, ...]]:
-    """The plan of least cost as pairs (i, j) with their mass. A caveat if it is not proven. `cost` is overwritten."""
+    """The cheapest plan as pairs (i, j) with their mass, and a caveat if it is not proven. `cost` is overwritten."""
     ot = optional("ot", extra="transport")
     largest = float(cost.max())
     if largest > 0.0:
@@ -174,7 +174,7 @@ def optimal_plan(
     duals, pivots = None, 0
     with bar("transport", 1000, wanted=show_bar) as show:
         while True:
-            pivots += _PIVOTS  # more each time: whatever a restart loses, the last search is long enough
+            pivots += _PIVOTS  # more each time, so that the last search is long enough despite restarts
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # POT's warning that it ran out of pivots
                 plan, log = ot.emd(p, q, cost, numItermax=pivots, log=True, potentials_init=duals)

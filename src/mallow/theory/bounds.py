@@ -1,4 +1,4 @@
-"""Error bounds of the paper, as numbers: how far an estimate from samples can be from the truth.
+"""Error bounds of the paper, as numbers: the largest distance of an estimate from the truth.
 
 The bounds hold for a divergence whose generator satisfies the paper's assumption (asmp:fdiv), that is, whose six
 constants are finite. `constants` computes the smallest ones numerically; `paper_constants` gives those of the
@@ -35,13 +35,14 @@ __all__ = [
     "suggested_neighbors",
     "total_error",
     "uniform_bound",
+    "uniform_statistical_bound",
 ]
 
-# Derivatives are taken in s = log t, by central differences of order eight: t f′ = df/ds.
+# Derivatives are computed in s = log t, by central differences of order eight: t f′ = df/ds.
 # The steps and ranges below are chosen: the constants of the named divergences come out right to about 1e-5.
 _STENCIL = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0.0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 _REACH = np.arange(-4, 5)
-_SLACK = 1.0 + 1e-5  # rounds up: an upper bound must not be missed by the error of the differences
+_SLACK = 1.0 + 1e-5  # rounds up: the error of the differences must not lower an upper bound
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Constants:
 
     @property
     def finite(self) -> bool:
-        """Whether all six are finite, so that the bounds hold."""
+        """Whether all six constants are finite, so that the bounds hold."""
         return all(math.isfinite(value) for value in astuple(self))
 
     def swap(self) -> Constants:
@@ -273,13 +274,16 @@ def oracle_bound(
     return total
 
 
-def uniform_bound(p: Any, q: Any, n: int, m: int | None = None, *, least_lam: float = 0.1) -> float:
-    """A bound on the largest error of the KL frontier over λ in [λ₀, 1−λ₀], for known P and Q (paper: prop:consis_df).
+def uniform_bound(
+    p: Any, q: Any, n: int, m: int | None = None, *, least_lam: float = 0.1, divergence: Divergence = KL
+) -> float:
+    """A bound on the largest error of the frontier over λ in [λ₀, 1−λ₀], for known P and Q (paper: prop:consis_df).
 
-    Of the expectation of the supremum over these λ of |KL(P̂‖R̂_λ) − KL(P‖R_λ)| + |KL(Q̂‖R̂_λ) − KL(Q‖R_λ)|, where R̂_λ
-    = λP̂ + (1−λ)Q̂. The proof bounds the error at each λ by sums that do not depend on λ, times the constants of the
-    interpolated KL divergence, all of which are largest at λ₀: with these, the bound holds for all λ at once. It grows
-    like 1/λ₀, and some truncation is needed, since KL(P‖Q) itself may be infinite.
+    It bounds the expectation of the supremum over these λ of |D(P̂‖R̂_λ) − D(P‖R_λ)| + |D(Q̂‖R̂_λ) − D(Q‖R_λ)|, where
+    R̂_λ = λP̂ + (1−λ)Q̂ and D is KL or χ². The proof bounds the error at each λ by sums that do not depend on λ, times
+    the constants of the interpolated divergence. All of these are largest at λ₀, so with their values there the bound
+    holds for all λ at once. It grows like 1/λ₀ for KL and like 1/λ₀² for χ² (docs/paper.md, erratum 21). Some
+    truncation is needed, since KL(P‖Q) itself may be infinite.
 
     Parameters
     ----------
@@ -293,26 +297,59 @@ def uniform_bound(p: Any, q: Any, n: int, m: int | None = None, *, least_lam: fl
         Samples of Q; None means n.
     least_lam : float
         λ₀, above 0 and below ½.
+    divergence : Divergence
+        KL or CHI2.
 
     Examples
     --------
     >>> round(uniform_bound([0.5, 0.5], [0.25, 0.75], 10_000, least_lam=0.25), 3)
     0.871
     """
-    if not 0 < least_lam < 0.5:
-        raise InputError(f"`least_lam` must be above 0 and below 0.5; got {least_lam!r}.")
-    worst = paper_constants(interpolated(KL, least_lam))
+    worst = _worst_constants(divergence, least_lam)
     m = n if m is None else m
     return oracle_bound(p, q, n, m, using=worst) + oracle_bound(q, p, m, n, using=worst)
+
+
+def uniform_statistical_bound(bins: int, n: int, *, least_lam: float = 0.1, divergence: Divergence = KL) -> float:
+    """The form of `uniform_bound` that holds for all P and Q with so many bins and n samples of each.
+
+    Twice eq:fdiv:stat_error with the constants of the interpolated divergence at λ₀ (paper: prop:consis_df), once for
+    each coordinate of the frontier.
+
+    Parameters
+    ----------
+    bins : int
+        The number of bins k.
+    n : int
+        Samples per side.
+    least_lam : float
+        λ₀, above 0 and below ½.
+    divergence : Divergence
+        KL or CHI2.
+
+    Examples
+    --------
+    >>> round(uniform_statistical_bound(bins=2, n=10_000, least_lam=0.25), 3)
+    0.898
+    """
+    return 2 * statistical_bound(bins, n, using=_worst_constants(divergence, least_lam))
+
+
+def _worst_constants(divergence: Divergence, least_lam: float) -> Constants:
+    """The constants that hold for every interpolation with λ in [λ₀, 1−λ₀]: all six fall with λ."""
+    if not 0 < least_lam < 0.5:
+        raise InputError(f"`least_lam` must be above 0 and below 0.5; got {least_lam!r}.")
+    if divergence not in (KL, CHI2):
+        raise InputError(f"`divergence` must be KL or CHI2, whose interpolations have constants; got {divergence}.")
+    return paper_constants(interpolated(divergence, least_lam))
 
 
 def suggested_neighbors(n: int, dimension: int, *, smoothness: float = 1.0) -> int:
     """The number of neighbours k = n^{γ/(d+γ)} that balances the two terms of the error, (k/n)^{γ/d} and 1/k.
 
     For n samples of each side in d dimensions whose densities are Hölder continuous with exponent γ (paper:
-    thm:mauve:knn). At least 2. The error is then of order n^{−γ/(d+γ)}. The paper prints the square of it
-    (docs/paper.md, erratum 17). The theorem has constants that are not known: with `mallow.Neighbors`, √n neighbours
-    are less noisy.
+    thm:mauve:knn). At least 2. The error is then of order n^{−γ/(d+γ)}; the paper prints its square (docs/paper.md,
+    erratum 17). The theorem has unknown constants: with `mallow.Neighbors`, √n neighbours are less noisy.
 
     Parameters
     ----------
@@ -358,13 +395,14 @@ def suggested_bins(n: int, *, divergence: Divergence = KL_INTEGRAL, using: Const
     The bounds are for the worst case; in practice n/10 bins work well, since real data have short tails.
     """
     n = whole("n", n, least=3)
-    # Even numbers only: an odd cell adds statistical error and lowers no bound. `total_error` has one minimum in k.
+    # Only even numbers, since an odd cell adds statistical error and lowers no bound. `total_error` has one minimum in
+    # k.
     most = 2 * math.ceil(4 * n ** (1 / 3)) + 4
     return min(range(2, most, 2), key=lambda k: total_error(k, n, divergence=divergence, using=using))
 
 
 def oracle_partition(masses: Masses, bins: int, divergence: Divergence = KL_INTEGRAL) -> NDArray[np.intp]:
-    """A label from 0 to bins − 1 for each atom: level sets of f(p/q) where p ≤ q and of f*(q/p) where p > q.
+    """A label from 0 to bins − 1 for each atom: level sets of f(p/q) if p ≤ q and of f*(q/p) if p > q.
 
     This is the partition in the proof of thm:quant_error_fdiv (fig:quant:proof). Merging the atoms of each cell
     changes D_f by at most `quantization_error`.

@@ -1,9 +1,9 @@
 """Optimal transport: the cost of moving one sample onto another, and the frontiers made of such costs.
 
-The cost of moving x to y is the squared Euclidean distance ‖x − y‖², so that the optimal transport cost of P and Q
-is the squared Wasserstein-2 distance (paper: "Variants based on Optimal Transport"). 0 means equal.
+The cost of moving x to y is the squared Euclidean distance ‖x − y‖², so the optimal transport cost of P and Q is the
+squared Wasserstein-2 distance (paper: "Variants based on Optimal Transport"). 0 means equal.
 
-    transport_cost(x, y)          plug-in: the two samples as they are
+    transport_cost(x, y)          plug-in: the two samples themselves
     quantized_cost(masses)        the two histograms, each bin at its centre
     gaussian_cost(…)              two Gaussians: the Fréchet distance
     entropic_cost(x, y)           plug-in, with a plan that an entropy keeps spread out
@@ -13,13 +13,13 @@ is the squared Wasserstein-2 distance (paper: "Variants based on Optimal Transpo
     free_barycentric_frontier     … to barycentres anywhere in space
     entropic_linear_frontier, entropic_barycentric_frontier     the same with entropic plans (Sinkhorn)
 
-These raise an `EstimateWarning` if a plan may not be the best. Code that passes such caveats on with its own result
-calls the form without warnings, such as ``transport_cost.quiet``: a cost is then a pair (value, caveats), and a
-frontier has `caveats` in any case.
+These raise an `EstimateWarning` if a plan may not be optimal. Code that passes such caveats on with its own result
+calls the form without warnings, such as ``transport_cost.quiet``. A cost is then a pair (value, caveats); a frontier
+always has `caveats`.
 
-MAUVE_OT and MAUVE_OT^bary are the areas of the two frontiers, ``mallow.area(curve, scale=5)``. The paper does not
-say which scale c it uses. Its table (table:ot-full) shows it for the linear frontier: all eight printed areas are
-e^{−5W}(1 + 5W) to within 0.004, where W is the quantised cost printed beside them.
+MAUVE_OT and MAUVE_OT^bary are the areas of the two frontiers, ``mallow.area(curve, scale=5)``. The paper does not give
+the scale c. Its table (table:ot-full) shows c = 5 for the linear frontier: all eight printed areas are e^{−5W}(1 + 5W)
+to within 0.004, where W is the printed quantised cost.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def transport_cost(x: Any, y: Any, *, p: Any = None, q: Any = None) -> WithCavea
     that `quantized_cost` does better.
 
     In one dimension it is solved by sorting, otherwise by POT's network simplex. 5,000 against 5,000 points take 15
-    seconds on one processor and 1.5 GB. On a terminal, a bar shows the progress: the share of the cost that the dual
-    problem has already proven to be necessary.
+    seconds on one processor and 1.5 GB. On a terminal, a progress bar shows the share of the cost that the dual problem
+    has already proven to be necessary.
 
     Parameters
     ----------
@@ -153,13 +153,13 @@ def entropic_cost(
     """The cost Σ π_ij ‖x_i − y_j‖² of the plan π that minimises this cost plus ε Σ π_ij log π_ij.
 
     The entropy selects the plan and is not part of the value. As ε → 0 the value falls to `transport_cost`; as
-    ε → ∞ it rises to the mean of all pairwise costs. It is therefore not 0 for equal samples: compare only values of
+    ε → ∞ it rises to the mean of all pairwise costs. It is therefore not 0 for equal samples. Only compare values of
     the same ε, and report it.
 
     Sinkhorn's iteration runs on the logarithms of the scalings, so that no ε underflows, until the masses of the plan
     are off by at most 1e-9 in total. Small ε, below about 1e-3 of the median, need very many steps. If 10,000 are not
-    enough, an `EstimateWarning` says how far off the masses are; if that is more than 1e-3, an error is raised. No
-    optional package is needed.
+    enough, an `EstimateWarning` gives the error of the masses, and an error is raised if it exceeds 1e-3. No optional
+    package is needed.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def entropic_cost(
 def point_masses(x: Any, y: Any) -> Masses:
     """The masses of two samples that are not quantised: every point is its own bin.
 
-    For the frontiers of small samples; for those of quantised ones, take the masses from `mallow.Quantize`.
+    They are for the frontiers of small samples; quantised samples take their masses from `mallow.Quantize`.
 
     Examples
     --------
@@ -231,9 +231,9 @@ def _checked_regulariser(regulariser: float | None, cost: Array, largest: float)
 def sliced_cost(x: Any, y: Any, *, directions: int = 256, rng: int | np.random.Generator | None = 0) -> float:
     """The mean squared Wasserstein-2 distance of the two samples projected onto random lines (Rabin et al. 2011).
 
-    On a line the optimal plan is sorting, so the cost of n points is that of n log n per line. 0 = equal; for samples
-    of one distribution it is a little above 0. It is at most 1/d of `transport_cost` in d dimensions: the mean over all
-    directions of a squared length is 1/d of it. Samples may differ in size.
+    On a line the optimal plan is sorting, so n points take time n log n per line. 0 = equal; for samples of one
+    distribution it is a little above 0. It is at most 1/d of `transport_cost` in d dimensions: the mean squared length
+    of a projection is 1/d of the squared length. Samples may differ in size.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def sliced_cost(x: Any, y: Any, *, directions: int = 256, rng: int | np.random.G
     directions : int
         Lines, uniform on the sphere.
     rng : int, numpy.random.Generator or None
-        For the directions.
+        Seed of the directions.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def sliced_cost(x: Any, y: Any, *, directions: int = 256, rng: int | np.random.G
 
 
 def _merged_quantiles(n: int, m: int) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]:
-    """Which sorted points of each sample meet, and with which share of the mass; exact, in whole numbers of 1/(nm)."""
+    """The pairs of sorted points and their shares of the mass, exactly, in whole numbers of 1/(nm)."""
     levels = np.unique(np.concatenate([np.arange(1, n + 1) * m, np.arange(1, m + 1) * n]))
     starts = np.concatenate([[0], levels[:-1]])
     return (starts // m, starts // n), (levels - starts) / (n * m)

@@ -1,0 +1,59 @@
+"""What has a definition of its own, and no public call that shows it: compared with that definition."""
+
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from mallow.human._bradley_terry import _differences
+from mallow.human._paired import Errors
+from mallow.human._study_pairs import orient
+from mallow.human._vote_power import _fit
+
+# --- bradley terry
+
+
+def test_rounding_below_no_variance_is_no_variance():
+    covariance = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-15]])
+    [one] = _differences(
+        ["a", "b"], np.array([5.0, -5.0]), np.eye(2), Errors(covariance, covariance, np.full(2, np.inf))
+    )
+    assert one.interval == (10.0, 10.0)
+    assert one.p_value == 0.0
+
+
+# --- vote plan
+
+
+def test_many_fits_at_once_are_those_one_by_one():
+    rng = np.random.default_rng(0)
+    compared = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]])
+    wins = rng.integers(0, 20, size=(3, 5)) + 0.5
+    estimates, _ = _fit(wins, 20.0, compared, 4)
+    for row, estimate in zip(wins, estimates, strict=True):
+
+        def loss(w, row=row):
+            gap = np.append(0.0, w)[compared[:, 0]] - np.append(0.0, w)[compared[:, 1]]
+            return (row * np.log1p(np.exp(-gap)) + (20.0 - row) * np.log1p(np.exp(gap))).sum()
+
+        best = minimize(loss, np.zeros(3), tol=1e-10).x
+        np.testing.assert_allclose(estimate[1:], best, atol=1e-4)
+
+
+# --- sides of pairs
+
+NAMES = "abcdefgh"
+
+
+@given(st.dictionaries(st.sampled_from(list(combinations(NAMES, 2))), st.integers(1, 7), min_size=1), st.integers(0, 9))
+def test_sides_are_balanced_in_each_pair_and_for_each_system(counts, seed):
+    sides = orient(counts, np.random.default_rng(seed))
+    balance = dict.fromkeys(NAMES, 0)
+    for (a, b), left in sides.items():
+        assert len(left) == counts[a, b]
+        assert abs(2 * sum(left) - len(left)) <= 1
+        balance[a] += 2 * sum(left) - len(left)
+        balance[b] -= 2 * sum(left) - len(left)
+    assert max(map(abs, balance.values())) <= 1
