@@ -55,10 +55,7 @@ if TYPE_CHECKING:
 
 _UNEXPLAINED = Explained()
 _LEAST = 1e-14  # summaries are of order 1, so smaller values are rounding
-_SHARES = {
-    "unlike": "would have to be replaced to match the reference",
-    "new": "something else, if mixed into the reference",
-}
+_SHARES = {"unlike": "would have to be replaced to match the reference", "new": "foreign, if mixed into the reference"}
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
 
 
