@@ -68,7 +68,8 @@ def systems_of(domain: Domain) -> list[System]:
     middle = MIDDLE[domain.name]
     main = [System(size, decoder) for decoder in EVERY_SIZE for size in domain.sizes]
     others = MIDDLE_ONLY if domain.name == "books" else NEWS_ONLY
-    return list(dict.fromkeys([*main, *(System(middle, decoder) for decoder in others)]))
+    judge = System(domain.sizes[-1], "adversarial")  # aims at the perplexity of people under the model that measures it
+    return list(dict.fromkeys([*main, *(System(middle, decoder) for decoder in others), judge]))
 
 
 @functools.cache
@@ -137,10 +138,10 @@ def human_perplexity(domain: Domain, size: str) -> float:
     return json.loads(kept.read_text())
 
 
-def _parts(domain: Domain, system: System) -> dict[int, Path]:
+def _parts(domain: Domain, system: System, count: int = COUNT) -> dict[int, Path]:
     """Where the texts of a system are: the first place of each part, and its file."""
     folder = texts_folder(domain, system.size) / system.decoder.replace(":", "-")
-    count = FEW if "beam" in system.decoder else COUNT
+    count = FEW if "beam" in system.decoder else count
     return {first: folder / f"{first}-{min(first + PART, count)}.npy" for first in range(0, count, PART)}
 
 
@@ -162,18 +163,18 @@ def _write_part(domain: Domain, system: System, first: int, path: Path) -> None:
     unfinished.rename(path)
 
 
-def tokens_of(domain: Domain, system: System) -> NDArray[np.int64]:
+def tokens_of(domain: Domain, system: System, *, count: int = COUNT) -> NDArray[np.int64]:
     """The system's new tokens (n, NEW), decoded at the first call."""
-    parts = _parts(domain, system)
+    parts = _parts(domain, system, count)
     for first, path in parts.items():
         if not path.exists():
             _write_part(domain, system, first, path)
     return np.concatenate([np.load(path) for path in parts.values()]).astype(np.int64)
 
 
-def generations(domain: Domain, system: System, *, new: int = NEW) -> Samples:
+def generations(domain: Domain, system: System, *, new: int = NEW, count: int = COUNT) -> Samples:
     """The system's texts, cut to so many tokens."""
-    tokens = tokens_of(domain, system)
+    tokens = tokens_of(domain, system, count=count)
     return Samples(texts=_texts(domain, tokens[:, :new]), ids=_held(domain)[0][: len(tokens)], source=system.name)
 
 

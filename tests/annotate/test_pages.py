@@ -6,10 +6,12 @@ import json
 import re
 import time
 
+import numpy as np
 import pytest
 
 from annotation_page import hidden, place_of
 from mallow import annotate
+from mallow.annotate._export import overview
 from mallow.human import TEXT_FORM, QualityChecks, Question, read_votes
 
 
@@ -430,6 +432,8 @@ def test_time_is_what_the_page_measured_but_never_more_than_passed(serve, study_
     assert kept[0] == 0.05
     assert kept[2] == 0.0
     assert all(0.1 <= kept[place] < 60.0 for place in (1, 3, 4))
+    quartiles = np.quantile(kept, [0.25, 0.5, 0.75], method="weibull")
+    assert overview(served.store).seconds == pytest.approx(tuple(quartiles), abs=0.01)  # times of votes are rounded
     _, _, text = ann.get("/pair/1")
     time.sleep(0.05)
     ann.answer(text, "-1", seconds="0.02")  # a second visit adds its time

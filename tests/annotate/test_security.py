@@ -5,6 +5,8 @@ import csv
 import io
 import re
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from annotation_page import ATTACK, hidden
 from mallow import annotate
 from mallow.annotate._tokens import Signer, new_secret
-from mallow.annotate._visitors import Bucket
+from mallow.annotate._visitors import Bucket, crowd_identity
 from mallow.errors import InputError
 
 SIGNER = Signer("ab" * 32)
@@ -421,6 +423,45 @@ def test_a_bucket_never_gives_more_than_its_burst_and_rate(gaps):
         given_ += bucket.allows("x", now)
         assert given_ <= 5.0 + 2.0 * now + 1e-9
     assert bucket.allows("another", now)
+
+
+def test_a_bucket_forgets_visitors_only_once_their_budget_is_full():
+    """Twenty thousand others make it look for them: those who have used theirs up are still refused."""
+    bucket = Bucket(rate=0.5, burst=2.0)
+    assert [bucket.allows("greedy", 0.0) for _ in range(3)] == [True, True, False]
+    for number in range(20_001):
+        bucket.allows(f"visitor {number}", 1.0)
+    assert not bucket.allows("greedy", 1.5)
+    assert bucket.allows("greedy", 2.5)
+    bucket.allows("the last", 1000.0)  # by now all have a full budget
+    assert len(bucket._levels) == 1
+
+
+@pytest.mark.parametrize(("who", "which"), [("w" * 101, "s"), ("w", "s" * 101), ("", "s"), ("w", "")])
+def test_ids_of_platforms_that_are_too_long_or_missing_are_none(who, which):
+    assert crowd_identity({"PROLIFIC_PID": who, "SESSION_ID": which}) is None
+    assert crowd_identity({"workerId": who[:100], "assignmentId": which[:100]}) == (
+        ("mturk", who[:100], which[:100]) if who and which else None
+    )
+
+
+@pytest.mark.parametrize(("soft", "hard"), [(100, 300), (300, 300), (100, 9000), (7000, 9000)])
+def test_the_limit_of_open_files_is_raised_as_far_as_allowed_and_useful(soft, hard):
+    """In a process of its own, whose limits these are."""
+    resource = pytest.importorskip("resource", reason="Windows has no such limit")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if most != resource.RLIM_INFINITY and hard > most:
+        pytest.skip(f"this machine allows {most} open files")
+    script = (
+        "import resource\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+        "from mallow.annotate import _serve\n"
+        "print(_serve._raise_file_limit(), resource.getrlimit(resource.RLIMIT_NOFILE)[0], _serve._MOST_FILES)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    returned, after, useful = map(int, done.stdout.split())
+    assert returned == min(hard, useful)
+    assert after == max(soft, min(hard, useful))
 
 
 def test_no_secrets_in_logs(run_server, study_file):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.embed import Cache, NGramKernel, embed_all, embed_samples
+from mallow.embed import Cache, NGramKernel, add_spaces, embed_all, embed_samples, shares_prompts
 from mallow.errors import InputError
 from mallow.samples import Samples, read, write
 
@@ -244,3 +244,33 @@ def test_embedded_texts_meet_bare_features():
 def test_errors_about_arrays_say_whose_they_are():
     with pytest.raises(InputError, match=r"^system: .*features must be finite; got nan in column 0"):
         embed_all({"": np.ones((3, 1)), "system": np.full((3, 1), np.nan)})
+
+
+def with_prompts(word, *, prompts=True, **options):
+    texts = [f"{word} number {row} is told in a few words" for row in range(6)]
+    asked = [f"tell story {row} please" for row in range(6)] if prompts else None
+    return Samples(texts=texts, prompts=asked, **options)
+
+
+@pytest.mark.parametrize(("reference", "model"), [(True, True), (True, False), (False, True), (False, False)])
+def test_only_sets_with_the_same_prompts_get_spaces_of_prompts(reference, model):
+    sets = {"reference": with_prompts("story", prompts=reference), "model": with_prompts("tale", prompts=model)}
+    assert shares_prompts(*sets.values()) == (reference and model)
+    expected = {"style", "prompts"} if reference and model else {"style"}
+    for name, samples in add_spaces(sets, None, prompts="joint").items():
+        assert set(samples.spaces) == expected, name
+    for samples in add_spaces(sets, None, prompts="ignore").values():
+        assert set(samples.spaces) == {"style"}
+
+
+def test_a_space_of_ones_own_is_kept_beside_those_that_are_added():
+    lengths, styles = np.arange(6.0)[:, None], np.ones((6, 2))
+    sets = {
+        "reference": with_prompts("story", spaces={"lengths": lengths, "style": styles}),
+        "model": with_prompts("x"),
+    }
+    found = add_spaces(sets, None, prompts="ignore")["reference"].spaces
+    assert {name: rows.tolist() for name, rows in found.items()} == {
+        "lengths": lengths.tolist(),
+        "style": styles.tolist(),
+    }

@@ -109,6 +109,9 @@ def test_what_is_refused(tmp_path):
         InputError, match=r"recording 0: the values must be floating point .*; got shape \(4,\) and dtype int"
     ):
         MelStatistics()([(np.zeros(4, int), 8000)])
+    for bad in (np.nan, np.inf):
+        with pytest.raises(InputError, match=r"recording 1: the values must be .*, and finite; got shape \(4,\)"):
+            MelStatistics()([pair(tone(700, 0.1)), (np.array([0.1, bad, 0.2, 0.1]), 8000)])
     with pytest.raises(
         InputError, match=r"`embedder` must be mel or package.module:object for audio samples; got 'gpt2'"
     ):

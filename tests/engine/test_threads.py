@@ -1,12 +1,15 @@
 """Threads: results in order, bounded memory, and BLAS limits that are always removed."""
 
+import sys
 import threading
 import time
+import types
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401 - so that its BLAS is loaded before threads are counted
+import threadpoolctl
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from mallow.engine import cores, one_core, ordered_map, single_threaded_blas, start, worker_pool
@@ -149,3 +152,22 @@ def test_an_error_outside_ends_what_has_not_begun():
     with pytest.raises(KeyError):
         begin_many()
     assert len(done) < 10
+
+
+def test_libraries_are_looked_for_again_once_more_modules_are_loaded(monkeypatch):
+    """A package that is imported later may bring a BLAS of its own."""
+    searches = []
+
+    class Controller(threadpoolctl.ThreadpoolController):
+        def __init__(self):
+            searches.append(1)
+            super().__init__()
+
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Controller)
+    for name in ("brought_by_a_test", "brought_by_a_test.too"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        before = len(searches)
+        for _ in range(3):
+            with single_threaded_blas():
+                pass
+        assert len(searches) == before + 1

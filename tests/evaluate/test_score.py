@@ -587,7 +587,7 @@ def test_a_picture_has_the_curve_and_its_labels(near):
     matplotlib.use("Agg")
     ax = near.plot(label="model")
     shown = [each.get_text() for each in ax.get_legend().get_texts()]
-    assert shown == ["model", "all clusterings", f"certified: {near.certified['mauve'].value:.3f}"]
+    assert shown == ["model", "all clusterings", f"model, certified: {near.certified['mauve'].value:.3f}"]
     assert "misses" in ax.get_xlabel()
     solid, dashed = ax.lines
     assert (solid.get_linestyle(), dashed.get_linestyle()) == ("-", "--")

@@ -288,7 +288,8 @@ class _Judge:
                 loss.backward()
                 optimiser.step()
             odds = self.log_odds(tokens, validation, options.batch) * np.where(label[validation] > 0, 1.0, -1.0)
-            held_out = float(np.logaddexp(0.0, -odds).mean()) if len(odds) else 0.0
+            losses = np.logaddexp(0.0, -odds)
+            held_out = float(losses.mean()) if len(losses) else 0.0
             if best is None or held_out < best[0]:
                 best = held_out, copy.deepcopy((self.network.state_dict(), self.weight.detach(), self.bias.detach()))
         if best is not None:

@@ -303,14 +303,13 @@ class Score(Result):
         below the dashed one, up to the noise of sampling.
         """
         ax = draw.axes(ax)
-        name = f"{label}, " if label else ""
         style: dict[str, Any] = {"number": (number := draw.count_frontiers(ax)), "shade": 0.06 if number else 0.15}
         if self.is_published:
-            published = f"{name}published: {self.mauve:.3f}"
-            draw.exponentiated(ax, self, label=published, band=f"{name}all clusterings", **style)
-            draw.certified_line(ax, self, name=name, number=number)
+            published = label or f"published: {self.mauve:.3f}"
+            draw.exponentiated(ax, self, label=published, band="" if number else "all clusterings", **style)
+            draw.certified_line(ax, self, name=f"{label}, " if label else "", number=number)
         else:
-            certified = f"{name}certified: {self.certified['mauve'].value:.3f}"
+            certified = label or f"certified: {self.certified['mauve'].value:.3f}"
             draw.exponentiated(ax, self, label=certified, certified=True, **style)
         draw.legend(ax)
         return ax
