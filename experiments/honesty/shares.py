@@ -1,6 +1,6 @@
 """Are the shares of `Score.shares` at least what is printed, and does the interval of `estimate_share` hold the true share?
 
-    python experiments/honesty/shares.py [--trials 400]      about ten minutes on one core
+    python experiments/honesty/shares.py [--trials 100]      about a minute on one core
 
 Known pairs: Gaussians in eight dimensions, a share of whose samples is moved. Counted are trials in which a printed bound exceeds the
 truth, where 5% are allowed, and intervals that miss the planted share. Writes shares.json and shares.md beside this file.
@@ -88,7 +88,7 @@ def estimates(trials: int) -> list[dict]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=400)
+    parser.add_argument("--trials", type=int, default=100)
     trials = parser.parse_args().trials
     clock = Clock()
     with warnings.catch_warnings(), single_threaded_blas():

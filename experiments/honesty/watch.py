@@ -1,6 +1,6 @@
 """Does `Monitor(tolerance=0.9)` sound an alarm only if MAUVE has been below 0.9, at any look, and how soon?
 
-    python experiments/honesty/watch.py [--runs 400]      about twenty minutes on one core
+    python experiments/honesty/watch.py [--runs 400]      about three minutes on one core
 
 Gaussians in four dimensions, reference of 1,000 samples, a look after every batch. In most settings without a cause MAUVE is exactly 0.9, the
 hardest case that must raise no alarm in more than 5% of runs. With a cause: how many samples after the change the alarm sounds. Samples
@@ -47,7 +47,6 @@ def of_share(share: float) -> float:
 
 
 SHIFT = brentq(lambda shift: of_shift(shift) - TOLERANCE, 0.1, 2)
-SHARE = brentq(lambda share: of_share(share) - TOLERANCE, 0.01, 0.5)
 
 
 def normal(size: int, rng: np.random.Generator, shift: float = 0.0) -> np.ndarray:
@@ -69,12 +68,6 @@ def elsewhere(share: float, size: int, *, since: int = 0) -> Draw:
     return draw
 
 
-def prompts(look: int, rng: np.random.Generator) -> tuple[np.ndarray, list[str]]:
-    """Four samples of one prompt, which share half of their variance."""
-    rows = np.sqrt(0.5) * rng.normal(size=WIDTH) + np.sqrt(0.5) * rng.normal(size=(4, WIDTH))
-    return rows, [f"prompt {look}"] * 4
-
-
 def drifting(per_look: float, size: int) -> Draw:
     return lambda look, rng: (normal(size, rng, per_look * look), None)
 
@@ -84,8 +77,6 @@ NULLS: list[tuple[str, Draw, int | None]] = [
     ("MAUVE 0.9 by a shift", shifted(SHIFT, SAMPLES), None),
     # The window has samples of 32 looks at most, since half of the samples join it.
     ("window of 400; the mean drifts, by 0.9 of MAUVE within the window", drifting(SHIFT / 32, SAMPLES), 400),
-    ("MAUVE 0.9 by rare samples from elsewhere", elsewhere(SHARE, SAMPLES), None),
-    ("no gap, 4 samples of one prompt per look", prompts, None),
 ]
 
 CHANGES: list[tuple[str, Draw, int | None]] = [
