@@ -16,8 +16,7 @@ from interrupted import interruptions
 from mallow import EstimateWarning, InputError, Measure, Neighbors, Quantize, Reduce, Samples, Score
 from mallow.embed import NGramKernel
 from mallow.evaluate import Monitor
-from mallow.evaluate._monitor import _fit_codebook, _split_reference
-from mallow.evaluate._monitor_parts import _part_digest, unit_caveats
+from mallow.evaluate._monitor_parts import _part_digest, fit_codebook, split_reference, unit_caveats
 from mallow.evidence import Looks, SequentialTest
 from mallow.evidence._sequential import _add, _add_sizes, _name_key
 
@@ -652,7 +651,7 @@ def test_about_a_quarter_fits_the_bins_and_no_unit_is_cut(n, units, seed):
     rng = np.random.default_rng(seed)
     ids = [str(place) for place in (rng.permutation(n) % min(units, n))]
     rows = rng.normal(size=(n, 2))
-    order, numbers, fitting = _split_reference(Samples(features=rows, ids=ids), rows, seed)
+    order, numbers, fitting = split_reference(Samples(features=rows, ids=ids), rows, seed)
     assert sorted(order) == list(range(n))
     assert len(numbers) == n
     first, rest = ({ids[place] for place in part} for part in (order[:fitting], order[fitting:]))
@@ -663,21 +662,21 @@ def test_about_a_quarter_fits_the_bins_and_no_unit_is_cut(n, units, seed):
     wanted = round(n / 4)
     assert fitting == (ends[ends >= wanted][0] if (ends >= wanted).any() else ends[-1])
     again = rng.permutation(n)
-    same, _, _ = _split_reference(Samples(features=rows[again], ids=[ids[i] for i in again]), rows[again], seed)
+    same, _, _ = split_reference(Samples(features=rows[again], ids=[ids[i] for i in again]), rows[again], seed)
     assert np.array_equal(rows[again][same], rows[order])  # whatever the order of the rows
 
 
 @pytest.mark.parametrize(("size", "bins"), [(30, 2), (39, 2), (40, 3), (109, 9), (110, 10)])
 def test_a_tenth_of_the_counted_samples_is_the_number_of_bins(size, bins):
-    assert len(_fit_codebook(draw(10, 0), size, Quantize(), 0).centres) == bins
+    assert len(fit_codebook(draw(10, 0), size, Quantize(), 0).centres) == bins
 
 
 def test_bins_may_be_as_many_as_the_rows_that_fit_them():
-    assert len(_fit_codebook(draw(10, 0), 40, Quantize(bins=10), 0).centres) == 10
+    assert len(fit_codebook(draw(10, 0), 40, Quantize(bins=10), 0).centres) == 10
     with pytest.raises(
         InputError, match=r"`bins` must be at most the 10 of 40 reference samples that fit .*; got 11\."
     ):
-        _fit_codebook(draw(10, 0), 40, Quantize(bins=11), 0)
+        fit_codebook(draw(10, 0), 40, Quantize(bins=11), 0)
 
 
 def test_the_key_stands_for_everything_that_counts_depend_on(fitted):
@@ -730,3 +729,90 @@ def test_twenty_samples_are_a_reference_and_nineteen_are_not():
     assert Monitor(draw(20, 0), measure=measure).n == (15, 0)
     with pytest.raises(InputError, match=r"`reference` must hold at least 20 samples, better thousands; got 19\."):
         Monitor(draw(19, 0), measure=measure)
+
+
+# An alarm below a tolerance, and a limit of MAUVE
+
+
+def watched(tolerance: float | None = 0.9, **options) -> Monitor:
+    return Monitor(draw(400, 0), measure=Measure(Quantize(bins=20)), tolerance=tolerance, **options)
+
+
+def far(seed: int, shift: float) -> np.ndarray:
+    return draw(25, seed) + shift
+
+
+def test_the_alarm_of_a_tolerance_waits_until_mauve_is_below_it():
+    small, large = watched(0.5), watched(0.95)
+    for look in range(12):
+        batch = draw(25, look + 1, shift=SPECTRUM[0])  # one standard deviation: MAUVE is 0.63
+        small.update(batch)
+        large.update(batch)
+    assert small.p_value == large.p_value < 0.01  # the gap is real
+    assert large.alarm
+    assert large.tolerance_p_value < 0.05
+    assert not small.alarm  # but MAUVE is above 0.5
+    assert small.tolerance_p_value > 0.05
+    large.reset()
+    assert not large.alarm
+    assert large.tolerance_p_value == 1.0
+
+
+def test_a_monitor_reports_what_mauve_is_at_most():
+    monitor = watched(None)
+    monitor.update(draw(60, 1))
+    assert monitor.compute().certified["mauve"].high == 1.0  # p is above 0.05
+    for look in range(10):
+        monitor.update(far(look, 1.5))
+    result = monitor.compute()
+    assert 0.0 < result.certified["mauve"].high < 0.6
+    assert f"at most {result.certified['mauve'].high:.4f}" in str(result)
+    for name, estimate in result.certified.items():
+        assert estimate.low <= estimate.value <= estimate.high, name
+    parts = monitor.combine([monitor.counted()])
+    assert parts.compute().certified == {}
+    monitor.merge(parts)
+    assert monitor.compute().certified == {}
+
+
+def test_a_window_follows_a_slow_drift():
+    fixed, rolling = watched(0.8), watched(0.8, window=100)
+    for look in range(60):
+        batch = draw(20, look + 1)
+        batch[:, 0] += 0.04 * look
+        fixed.update(batch)
+        rolling.update(batch)
+    assert fixed.alarm
+    assert not rolling.alarm
+
+
+def test_a_batch_without_a_space_is_not_bet_on():
+    prompts = [f"About {place % 50}" for place in range(100)]
+    monitor = Monitor(
+        Samples(texts=[f"{text} {place}" for place, text in enumerate(prompts)], prompts=prompts),
+        embedder=lengths,
+        measure=Measure(Quantize(bins=5)),
+        tolerance=0.5,
+    )
+    before = monitor._bets
+    monitor.update(Samples(texts=["a text", "another text"]))
+    assert monitor._bets is before
+
+
+def test_tolerances_and_windows_are_checked():
+    for tolerance in (0.0, 1.0, 0.001, 7):
+        with pytest.raises(InputError, match=rf"^`tolerance` must lie between 0\.00\d+, .*; got {tolerance}"):
+            watched(tolerance)
+    with pytest.raises(InputError, match=r"^`window` needs a tolerance, .*; got 100\.$"):
+        watched(None, window=100)
+    with pytest.raises(InputError, match=r"^`window` must be"):
+        watched(window=3)
+    with pytest.raises(InputError, match=r"^`tolerance` needs the divergence KL; got"):
+        Monitor(draw(400, 0), measure=Measure(Quantize(bins=20), divergence="chi2"), tolerance=0.9)
+    with pytest.raises(
+        InputError, match=r"^`tolerance_p_value` needs a tolerance: Monitor\(reference, tolerance=0\.9\)"
+    ):
+        watched(None).tolerance_p_value  # noqa: B018
+    for call in (lambda own: own.merge(watched()), lambda own: own.combine([])):
+        with pytest.raises(InputError, match=r"^`tolerance` must be None in monitors that are merged; got 0\.9\."):
+            call(watched())

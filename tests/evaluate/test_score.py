@@ -148,6 +148,13 @@ def test_every_printed_value_lies_in_the_interval_printed_beside_it(place, seed)
     n, m, width, shift, options = SETTINGS[place]
     one = quietly(score, sample(n, 0.0, 10 * seed, width), sample(m, shift, 10 * seed + 1, width), rng=seed, **options)
     rows = printed_rows(one.table())
+    for value, low, _, _ in rows[9:]:
+        assert 0 <= low <= value <= 1
+    shares, rows = rows[9:], rows[:9]
+    assert [about for *_, about in shares] == [
+        "would have to be replaced to match the reference",
+        "foreign, if mixed into the reference",
+    ]
     assert rows[:3] == printed_rows(str(one))
     assert len(rows) == 9  # certified, published and bias-corrected, of three summaries
     for value, low, high, about in rows:
@@ -174,8 +181,11 @@ def test_the_text_is_the_verdict_a_table_and_the_caveats(far):
         "self-score",
     ]
     assert lines[2].split() == ["MAUVE", "95%", "range", "meaning"]
-    assert lines[8:10] == ["Units: 2000 independent samples.", ""]
-    assert lines[10:] == [f"caveat: {line}" for line in far.caveat_lines()]
+    share = int(100 * far.shares["unlike"].low)
+    assert share >= 10
+    assert lines[8] == f"With 95% confidence at least {share}% of the samples are not like the reference."
+    assert lines[9:11] == ["Units: 2000 independent samples.", ""]
+    assert lines[11:] == [f"caveat: {line}" for line in far.caveat_lines()]
     assert f"at most {far.certified['mauve'].high:.3f}"[:-1] in lines[3]
     assert max(map(len, lines[2:7])) <= 80
     assert repr(far) == (

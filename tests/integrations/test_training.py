@@ -230,3 +230,43 @@ print(json.dumps([modes, [score.mauve for score in callback.scores], logged, met
     assert scores[0] < scores[1]
     assert logged.keys() == expected.keys() | {"mallow/alarm"}
     assert {name: logged[name] for name in expected} == approx(expected, rel=1e-6)  # float32
+
+
+def test_an_attached_callback_logs_through_its_trainer(tmp_path):
+    """All that listens to the log of a Trainer hears the numbers, once per evaluation."""
+    pytest.importorskip("accelerate", reason="needs accelerate: pip install 'mallow[train]'")
+    transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift = torch.nn.Parameter(torch.full((4,), 3.0))
+
+        def forward(self, labels, **_):
+            return {"loss": ((labels - self.shift) ** 2).mean(), "logits": labels}
+
+    heard_logs = []
+
+    class Heard(transformers.TrainerCallback):
+        def on_log(self, args, state, control, logs=None, **_):
+            heard_logs.append(dict(logs))
+
+    human = np.random.default_rng(0).normal(size=(400, 4))
+    data = [{"labels": row} for row in human.astype(np.float32)]
+    arguments = transformers.TrainingArguments(
+        str(tmp_path), num_train_epochs=2, eval_strategy="epoch", save_strategy="no", report_to=[], use_cpu=True
+    )
+    trainer = transformers.Trainer(Model(), arguments, train_dataset=data, eval_dataset=data[:20], callbacks=[Heard()])
+    callback = trainer_callback(
+        Monitor(human, measure=Measure(Quantize(bins=20))),
+        lambda model: np.random.default_rng(1).normal(size=(150, 4)) + model.shift.detach().numpy(),
+    )
+    assert callback.attach(trainer) is trainer
+    trainer.train()
+    numbers = [logs for logs in heard_logs if "eval_mallow/mauve" in logs]
+    assert [logs["eval_mallow/mauve"] for logs in numbers] == [score.mauve for score in callback.scores]
+    assert len(numbers) == 2
+    assert numbers[0]["eval_mallow/certified_at_most"] == callback.scores[0].certified["mauve"].high < 0.5
+    assert numbers[0]["eval_mallow/p_value"] < 0.05
+    steps = [logs["step"] for logs in trainer.state.log_history if "eval_mallow/mauve" in logs]
+    assert steps == sorted(set(steps))

@@ -17,6 +17,7 @@ from mallow.evaluate._robust import AgreedDifference, RobustComparison, compare_
 from mallow.evaluate._run import Settings, run_repeats, self_score, summary_values
 from mallow.evaluate._same import SameModel, same_model
 from mallow.evaluate._score import Score, score_embedded
+from mallow.evaluate._share import estimate_share
 from mallow.evaluate._sweep import Sweep, grid, sweep
 from mallow.evaluate._track import Change, Track, Trend, track
 
@@ -45,6 +46,7 @@ __all__ = [
     "compare_embedders",
     "compare_gaps",
     "compare_items",
+    "estimate_share",
     "make_passport",
     "plan_samples",
     "same_model",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,40 +18,44 @@ from mallow._checks import seed_from
 from mallow.caveats import refuse_without_answer
 from mallow.embed import (
     AnyEmbedder,
-    JointEmbedder,
     check_prompts,
     embed_samples,
-    embedder_name,
-    find_embedder,
     spaces_of_texts,
 )
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, warn_about
-from mallow.estimate import Codebook, Features, Quantize, as_features, automatic_bins, row_keys
-from mallow.evaluate._monitor_parts import pack_part, unit_caveats, unpack_part
+from mallow.estimate import Codebook, Quantize, as_features
+from mallow.evaluate._monitor_parts import (
+    check_watch,
+    fit_codebook,
+    join_spaces,
+    pack_part,
+    resolve_reference,
+    split_reference,
+    unit_caveats,
+    unpack_part,
+)
 from mallow.evaluate._run import Run
 from mallow.evaluate._score import Score, build_score
 from mallow.evidence import (
     MAUVE_STAR,
     SUMMARIES,
+    Bets,
     Looks,
     Measure,
     Units,
     find_measure,
-    find_units,
+    fit_betting,
     fit_sequential_test,
     generator_for,
 )
 from mallow.samples import Samples, read
-from mallow.theory import Partition
+from mallow.theory import KL, Partition
 from mallow.theory.smoothing import krichevsky_trofimov
 
-_FITTING = 0.25  # share of the reference that fits the bins; with half, fewer samples count and the error is larger
 _FEWEST = 20  # reference samples; chosen: fewer do not allow fitting and counting even one bin
 _DRAWS = 20  # of the self-score; chosen
 _LEVEL = 0.05  # of an alarm: the usual one
-
-Indices = NDArray[np.int64]
 
 
 class Monitor:
@@ -106,6 +110,14 @@ class Monitor:
     measure : Measure
         Its estimator must be `Quantize`. ``bins="auto"`` depends on the number of counted reference samples. A measure
         with a `Codebook` keeps it and counts the whole reference: fit the codebook on other data.
+    tolerance : float or None
+        The alarm sounds when MAUVE has been below it, rather than at any gap: as long as it never was, with a
+        probability of at most 5% over all looks (`mallow.evidence`, `_betting.py`). Each sample of the reference takes
+        part in one bet only.
+    window : int or None
+        With a tolerance: half of the model's samples, drawn at random, join the reference of the bets, whose most
+        recent `window` samples stay. What is tested is that MAUVE between the window and the present is at least the
+        tolerance at every look: a drift that is slow in comparison with the window raises no alarm.
     prompts : str
         "joint": if the texts of the reference have prompts, the alarm also uses the similarity of each text to its
         prompt. "ignore": it only uses the texts.
@@ -126,6 +138,9 @@ class Monitor:
         The p-values of its parts; see below.
     alarm : bool
         Whether a gap was shown; see below.
+    tolerance : float or None
+    tolerance_p_value : float
+        The p-value for MAUVE never having been below `tolerance`; see below.
 
     Notes
     -----
@@ -156,6 +171,8 @@ class Monitor:
         *,
         embedder: AnyEmbedder | str | None = None,
         measure: Measure | str = MAUVE_STAR,
+        tolerance: float | None = None,
+        window: int | None = None,
         prompts: str = "joint",
         rng: int | np.random.Generator | None = 0,
     ) -> None:
@@ -165,8 +182,10 @@ class Monitor:
                 f"`measure` must have Quantize as its estimator, with no shared codebook; got {measure.estimator!r}."
             )
         check_prompts(prompts)
+        check_watch(measure, tolerance, window)
+        self.tolerance = tolerance
         self._seed, self._joint = seed_from(rng), prompts == "joint"
-        reference, self._embedder = _resolve(reference, embedder)
+        reference, self._embedder = resolve_reference(reference, embedder)
         samples = self._embed("reference", reference)
         if len(samples) < _FEWEST:
             raise InputError(f"`reference` must hold at least {_FEWEST} samples, better thousands; got {len(samples)}.")
@@ -175,8 +194,8 @@ class Monitor:
         kept = isinstance(measure.estimator.codebook, Codebook)
         if not kept or self._width == 1:  # bins of other data can separate rows that are all the same here
             refuse_without_answer(measure, [rows])
-        order, units, fitting = _split_reference(samples, rows, self._seed)
-        self._codebook = _fit_codebook(rows[order[:fitting]], len(rows), measure.estimator, self._seed)
+        order, units, fitting = split_reference(samples, rows, self._seed)
+        self._codebook = fit_codebook(rows[order[:fitting]], len(rows), measure.estimator, self._seed)
         self._estimator = replace(measure.estimator, codebook=self._codebook)
         self.measure = replace(measure, estimator=self._estimator)
         self.reference_counts = self._codebook.count(
@@ -186,7 +205,7 @@ class Monitor:
         self._joint = self._joint and len(set(samples.prompts or ())) > 1
         spaces = self._spaces(samples)
         self._widths = {"": self._width} | {name: own.shape[1] for name, own in spaces.items()}
-        rows, _ = self._beside(rows, spaces)
+        rows, _ = join_spaces(rows, spaces, self._widths)
         self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
         self._test = fit_sequential_test(
             self._codebook,
@@ -195,6 +214,16 @@ class Monitor:
             units[order[fitting:]],
             () if names is None else {names[place] for place in order[:fitting]},
             widths=self._widths,
+        )
+        self._betting = fit_betting(
+            self._test.views, rows[:1], tolerance, scale=measure.area_scale, window=window, seed=self._seed
+        )
+        counted = order[fitting:]
+        self._no_bets = self._betting.start(
+            rows[order[:fitting]],
+            rows[counted],
+            None if names is None else [names[place] for place in counted],
+            frozenset(() if names is None else (names[place] for place in order[:fitting])),
         )
         self.reset()
 
@@ -210,6 +239,10 @@ class Monitor:
     @property
     def _looks(self) -> Looks:
         return self._counted[1]
+
+    @property
+    def _bets(self) -> Bets | None:
+        return self._counted[2]
 
     @property
     def n(self) -> tuple[int, int]:
@@ -235,8 +268,18 @@ class Monitor:
 
     @property
     def alarm(self) -> bool:
-        """Whether the gap is real: `p_value` is below 0.05."""
-        return self.p_value < _LEVEL
+        """Whether the gap is real: `p_value` is below 0.05. With a tolerance: whether `tolerance_p_value` is."""
+        return (self.p_value if self.tolerance is None else self.tolerance_p_value) < _LEVEL
+
+    @property
+    def tolerance_p_value(self) -> float:
+        """Of the hypothesis that MAUVE has always been at least `tolerance`, over all looks so far.
+
+        Valid however often, and whenever, it is looked at, for any number of samples.
+        """
+        if self.tolerance is None or self._bets is None:
+            raise InputError("`tolerance_p_value` needs a tolerance: Monitor(reference, tolerance=0.9).")
+        return self._betting.p_value(self._bets)
 
     def update(self, batch: object) -> None:
         """Count more samples of the model, one or many, of the reference's kind, and test all of them so far."""
@@ -250,9 +293,13 @@ class Monitor:
         spaces = self._spaces(samples)
         with single_threaded_blas():
             counts = self._codebook.count(rows, device=self._estimator.device)
-            wide, missing = self._beside(rows, spaces)
-            self._test.update(looks, wide, counts, self._names(samples), missing=missing)
-        self._counted = self.counts + counts, looks  # at once: an interruption changes neither
+            wide, missing = join_spaces(rows, spaces, self._widths)
+            names = self._names(samples)
+            self._test.update(looks, wide, counts, names, missing=missing)
+            bets = self._bets
+            if bets is not None and not missing:
+                bets = self._betting.update(bets, wide, names)
+        self._counted = self.counts + counts, looks, bets  # at once: an interruption leaves all as they were
 
     def _names(self, samples: Samples) -> tuple[str, ...] | None:
         """Ids or prompts of a batch, unless it has the one prompt of all reference samples.
@@ -269,7 +316,8 @@ class Monitor:
         """The score of all samples since the last reset, with its interval and the self-score.
 
         `Score.p_value` is over all checks so far. `Score.n` is the number of counted samples. `Score.std` is 0, since
-        there is one partition; `Score.masses` has no partition, since samples are not kept.
+        there is one partition; `Score.masses` has no partition, since samples are not kept. `Score.certified`
+        holds however often it is read (for KL); merged monitors have none.
         """
         n, m = self.n
         if m == 0:
@@ -287,11 +335,16 @@ class Monitor:
         result = build_score(self.measure, run, self._self_score(), self._seed, caveats=unit_caveats(self._looks, m))
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
-        return replace(result, masses=replace(masses, partition=None), signature=signature, p_value=self.p_value)
+        bets, certified = self._bets, {}
+        if bets is not None and self.measure.divergence is KL:
+            certified = self._betting.certify(bets if self.p_value < _LEVEL else self._no_bets)  # as Evidence.certify
+        without_samples = replace(masses, partition=None)
+        return replace(result, masses=without_samples, signature=signature, p_value=self.p_value, certified=certified)
 
     def reset(self) -> None:
         """Drop the model's samples and their checks, and start the next 5%. Bins and reference stay."""
-        self._counted = np.zeros_like(self.reference_counts), self._test.start()
+        no_bets: Bets | None = self._no_bets
+        self._counted = np.zeros_like(self.reference_counts), self._test.start(), no_bets
 
     def merge(self, other: Monitor) -> Monitor:
         """Add the counts of a copy of this monitor, which does not change. Returns this monitor.
@@ -307,10 +360,18 @@ class Monitor:
                 "`other` must have the same reference, bins, measure and embedder: make one Monitor, and give each "
                 "worker a copy of it (copy.deepcopy, or pickle)."
             )
+        self._refuse_tolerance()
         looks = self._looks.copy()
         self._test.merge(looks, other._looks)
-        self._counted = self.counts + other.counts, looks
+        self._counted = self.counts + other.counts, looks, None
         return self
+
+    def _refuse_tolerance(self) -> None:
+        if self.tolerance is not None:
+            raise InputError(
+                f"`tolerance` must be None in monitors that are merged; got {self.tolerance}. The bets on it belong to "
+                "one stream: watch it with one monitor."
+            )
 
     def counted(self) -> bytes:
         """The counts of this monitor since its last reset, for `combine` in a different process.
@@ -330,12 +391,13 @@ class Monitor:
         >>> monitor.combine([monitor.counted(), monitor.counted()]).n
         (150, 100)
         """
+        self._refuse_tolerance()
         total = copy.copy(self)
-        total.reset()
+        total._counted = np.zeros_like(self.counts), self._test.start(), None
         for part in parts:
             counts, looks = unpack_part(self.key, part, total._looks)
             total._test.merge(total._looks, looks)
-            total._counted = total.counts + counts, total._looks
+            total._counted = total.counts + counts, total._looks, None
         return total
 
     @property
@@ -373,22 +435,6 @@ class Monitor:
         spaces = {**spaces_of_texts(samples, self._embedder, prompts=self._joint), **(samples.spaces or {})}
         return {name: rows for name, rows in spaces.items() if name != "prompt" and (self._joint or name != "prompts")}
 
-    def _beside(self, rows: Features, spaces: Mapping[str, NDArray[Any]]) -> tuple[Features, list[str]]:
-        """Rows of features followed by the columns of all spaces, and which spaces the samples lack.
-
-        Missing columns are 0. Only the style and the prompts may be missing.
-        """
-        widths = {name: width for name, width in self._widths.items() if name}
-        missing = [name for name in widths if name not in spaces and name in ("style", "prompts")]
-        known = {**spaces, **{name: np.zeros((len(rows), widths[name])) for name in missing}}
-        for name, width in widths.items():
-            if name not in known or known[name].shape[1] != width:
-                raise InputError(f"`batch` must have the space {name!r} with {width} columns, as the reference has.")
-        if not widths:
-            return rows, []
-        columns = [rows, *(known[name] for name in widths)]
-        return np.concatenate(columns, axis=1, dtype=np.result_type(np.float32, rows.dtype)), missing
-
     def _counted_samples(self, size: int) -> Samples:
         provenance: dict[str, object] | None = None if self._made_by is None else {"embedder": self._made_by}
         return Samples.trusted(features=np.broadcast_to(0.0, (size, self._width)), provenance=provenance)
@@ -400,52 +446,3 @@ class Monitor:
         p, q = (rng.multinomial(size, share, size=_DRAWS).astype(np.float64) for size in (n, m))
         summaries = self.measure.summarise_counts(p, q)
         return {name: float(np.mean(summaries[name])) for name in SUMMARIES}
-
-
-def _resolve(reference: object, embedder: AnyEmbedder | str | None) -> tuple[object, AnyEmbedder | None]:
-    """The reference, and the embedder itself: None for features."""
-    if embedder is None or isinstance(embedder, str):
-        samples = read(reference)
-        reference = samples
-        embedder = (
-            None if embedder is None and samples.features is not None else find_embedder(embedder, kind=samples.kind)
-        )
-    if isinstance(embedder, JointEmbedder):
-        raise InputError(
-            f"`embedder` must embed each sample by itself; {embedder_name(embedder)} embeds all at once. Use another, "
-            "such as 'minilm'."
-        )
-    return reference, embedder
-
-
-def _split_reference(samples: Samples, rows: Features, seed: int) -> tuple[Indices, Indices, int]:
-    """An order of the rows, the unit of each row, and how many of the first rows fit the bins. No unit is split.
-
-    The order is random, and does not depend on the order in which the rows are given.
-    """
-    units = find_units(samples)
-    if units.count < 2:
-        raise InputError(
-            f"`reference` must hold samples of at least 2 units, but all {len(rows)} have the same id or prompt. "
-            "Pass ids that differ, or neither ids nor prompts."
-        )
-    rng = generator_for(seed, "split of the reference")
-    permuted = np.argsort(units.keys, kind="stable")[rng.permutation(units.count)]
-    place = np.empty_like(permuted)
-    place[permuted] = np.arange(units.count)
-    ends = np.cumsum(units.sizes(0)[permuted])[:-1]  # at least one unit is counted
-    fitting = int(ends[min(int(np.searchsorted(ends, round(_FITTING * len(rows)))), len(ends) - 1)])
-    return np.lexsort((row_keys(rows), place[units.sets[0]])), units.sets[0], fitting
-
-
-def _fit_codebook(fitting: Features, size: int, estimator: Quantize, seed: int) -> Codebook:
-    """The bins, fitted on these rows out of the `size` rows of the reference."""
-    if isinstance(estimator.codebook, Codebook):
-        return estimator.codebook
-    bins = automatic_bins(size - len(fitting)) if estimator.bins == "auto" else estimator.bins
-    if bins > len(fitting):
-        raise InputError(
-            f"`bins` must be at most the {len(fitting)} of {size} reference samples that fit the codebook; got "
-            f"{bins}. Leave out `bins`, or pass a larger reference."
-        )
-    return replace(estimator, bins=bins).fit(fitting, rng=generator_for(seed, "clustering"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
+from mallow._optional import install_line
 from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
@@ -21,12 +23,16 @@ from mallow.evidence import (
     Certificate,
     Measure,
     Outcome,
+    Signature,
     Units,
+    debiased_estimate,
     find_units,
     fits_several,
     generator_for,
+    published_interval,
     run_alone,
 )
+from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
@@ -227,8 +233,33 @@ def split_rows(units: Units, rows: Rows, size: int, rng: np.random.Generator) ->
     return shuffled[:cut], shuffled[cut:]
 
 
+def spread(values: tuple[float, ...]) -> float:
+    """The standard deviation over repeats; 0 for one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
 def no_frontier(certificate: Certificate | None) -> Frontier:
-    """A curve without costs, for use when there is no published curve."""
+    """A curve without costs, in place of a published one."""
     lam = np.empty(0) if certificate is None else certificate.frontier.lam
-    nothing = np.full(lam.shape, np.nan)
+    nothing = np.full(lam.shape, math.nan)
     return Frontier(lam, nothing, nothing)
+
+
+def published_errors(
+    measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
+) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
+    """The interval of each summary for another draw, and its value behind the samples. Nothing without bins."""
+    partitions = [masses.partition for masses in run.masses if masses.partition is not None]
+    if not partitions:
+        return {}, {}
+    units: Units = run.units
+    smooth = measure.estimator.smooth  # type: ignore[attr-defined]
+    divergence, scale = measure.divergence, measure.area_scale
+    interval = published_interval(partitions, units, values, smooth=smooth, divergence=divergence, scale=scale)
+    return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)
+
+
+def install_text(signature: Signature) -> str:
+    """The requirements of a published score, for samples of this kind."""
+    extra = "images" if signature.embedder.startswith("texture") else "minilm"
+    return f"needs an embedder: {install_line(extra)}"

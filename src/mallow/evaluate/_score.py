@@ -10,23 +10,28 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mallow._optional import install_line
 from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
 from mallow.engine import AnyEngine, settle
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems, open_systems
-from mallow.evaluate._run import Run, Settings, by_summary, mean_frontier, no_frontier
+from mallow.evaluate._run import (
+    Run,
+    Settings,
+    by_summary,
+    install_text,
+    mean_frontier,
+    no_frontier,
+    published_errors,
+    spread,
+)
 from mallow.evidence import (
     SUMMARIES,
     Certificate,
     Evidence,
     Measure,
     Signature,
-    Units,
-    debiased_estimate,
     describe_units,
     make_signature,
-    published_interval,
 )
 from mallow.explain import Reason, numbers_apart, verdict_text
 from mallow.results import (
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
 
 _UNEXPLAINED = Explained()
 _LEAST = 1e-14  # summaries are of order 1, so smaller values are rounding
+_SHARES = {"unlike": "would have to be replaced to match the reference", "new": "foreign, if mixed into the reference"}
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
 
 
@@ -77,7 +83,7 @@ class Score(Result):
         without bins.
     certified : dict
         The bounds from held-out evidence: with 95% confidence, the area for the two distributions is at most its
-        `high`, and the other summaries are at least their `low`. Empty for a `Monitor`.
+        `high`, and the other summaries are at least their `low`. For a `Monitor`, over all checks.
     p_value : float
         The p-value for "no gap"; valid for shared prompts and for several samples per prompt.
     self_score : dict
@@ -110,6 +116,11 @@ class Score(Result):
     answers : dict
         The similarity of answers to one prompt: the mean cosine of the features of two answers, for the "model" and for
         the "reference". Empty if fewer than five prompts (ids) have several samples of both sides.
+    shares : dict
+        How many samples are not like the other side: at least `low` with 95% confidence each. "unlike": of the model's
+        samples, how many would have to be replaced to match the reference (the total variation distance). "new": how
+        many are something else, if the model's samples are the reference with something mixed in. Empty without
+        evidence.
     """
 
     KIND: ClassVar[str] = "score"
@@ -136,6 +147,7 @@ class Score(Result):
     reasons: tuple[Reason, ...] = ()
     texts_alone: dict[str, Estimate] = field(default_factory=dict)
     answers: dict[str, float] = field(default_factory=dict)
+    shares: dict[str, Estimate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if math.isnan(self.p_value):
@@ -158,8 +170,12 @@ class Score(Result):
         """The basis of the evidence, and its results about prompts and repeated answers; empty if nothing is known."""
         units = f"Units: {self.signature.units}." if self.signature.units else ""
         spaces = f"Evidence looks at features, {self.signature.spaces}." if self.signature.spaces else ""
-        lines = [" ".join(filter(None, [units, spaces])), self._prompt_line(), self._answers_line()]
+        lines = [self._share_line(), " ".join(filter(None, [units, spaces])), self._prompt_line(), self._answers_line()]
         return [*filter(None, lines), ""] if any(lines) else []
+
+    def _share_line(self) -> str:
+        least = math.floor(100.0 * self.shares["unlike"].low) if self.shares else 0
+        return f"With 95% confidence at least {least}% of the samples are not like the reference." if least else ""
 
     def _prompt_line(self) -> str:
         if not self.texts_alone:
@@ -201,7 +217,7 @@ class Score(Result):
             bound = "upper" if name == "mauve" else "lower"
             rows.append(["certified", number_cell(one.value), limit, f"95% {bound} bound on the true value"])
         if not self.is_published:
-            return [*rows, ["published", "not computed", "–", _install_text(self.signature)]]
+            return [*rows, ["published", "not computed", "–", install_text(self.signature)]]
         span = self.interval.get(name)
         text = "–" if span is None else interval_cell(*span)
         about = "no interval without bins" if span is None else "95% of repeat samples of this size"
@@ -225,7 +241,10 @@ class Score(Result):
             for name, of_summary in zip(SUMMARIES, each, strict=True)
             for row in of_summary
         ]
-        breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES))]
+        breaks = [place * len(each[0]) for place in range(1, len(SUMMARIES) + bool(self.shares))]
+        for name, estimate in self.shares.items():
+            limit = f"at least {at_least(estimate.low)}"
+            rows.append([f"share, {name}", f"{estimate.value:.4f}", limit, _SHARES[name]])
         return TableData(["", "value", "95% range", "meaning"], rows, breaks=breaks, left=(0, 3))
 
     def _records(self) -> list[dict[str, Any]]:
@@ -260,12 +279,14 @@ class Score(Result):
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
         values = {name: brief_values(self, name) for name in SUMMARIES}
         reasons = [reason.text for reason in self.reasons[:3]]
+        shares = {name: float(at_least(estimate.low)) for name, estimate in self.shares.items()}
         facts = {"p_value": self.p_value, "n": list(self.n), "scale": self.scale, "signature": str(self.signature)}
         return {
             "kind": "mallow score",
             "verdict": self.verdict,
             **values,
             **facts,
+            **({"shares": shares} if shares else {}),
             "reasons": reasons,
             **self._doubts(),
         }
@@ -292,12 +313,6 @@ class Score(Result):
             draw.exponentiated(ax, self, label=certified, certified=True, **style)
         draw.legend(ax)
         return ax
-
-
-def _install_text(signature: Signature) -> str:
-    """The requirements of a published score, for samples of this kind."""
-    extra = "images" if signature.embedder.startswith("texture") else "minilm"
-    return f"needs an embedder: {install_line(extra)}"
 
 
 def brief_values(score: Score, name: str) -> dict[str, Any]:
@@ -372,7 +387,7 @@ def build_score(
     interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
         **{name: settle(float(np.mean(each))) if each else math.nan for name, each in values.items()},
-        std={name: settle(_spread(each)) if each else math.nan for name, each in values.items()},
+        std={name: settle(spread(each)) if each else math.nan for name, each in values.items()},
         interval=interval,
         debiased=debiased,
         certified={} if certificate is None else certificate.estimates,
@@ -400,12 +415,8 @@ def build_score(
         reasons=explained.reasons,
         texts_alone={} if explained.texts_alone is None else explained.texts_alone.estimates,
         answers=settle(explained.answers),
+        shares={} if evidence is None else evidence.shares(),
     )
-
-
-def _spread(values: tuple[float, ...]) -> float:
-    """The standard deviation over repeats; 0 for a single repeat."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
 def _doubts(
@@ -434,17 +445,3 @@ def _doubts(
         *blindness_caveats(mauve, itself["mauve"], evidence.test.p_value, high),
         *evidence_caveats(evidence),
     ]
-
-
-def published_errors(
-    measure: Measure, run: Run, values: dict[str, tuple[float, ...]]
-) -> tuple[dict[str, tuple[float, float]], dict[str, Estimate]]:
-    """The interval of each summary for repeat samples, and its value with unlimited samples. Empty without bins."""
-    partitions = [masses.partition for masses in run.masses if masses.partition is not None]
-    if not partitions:
-        return {}, {}
-    units: Units = run.units
-    smooth = measure.estimator.smooth  # type: ignore[attr-defined]
-    divergence, scale = measure.divergence, measure.area_scale
-    interval = published_interval(partitions, units, values, smooth=smooth, divergence=divergence, scale=scale)
-    return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)

@@ -1,7 +1,8 @@
 """The certainty of results: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
 
+from mallow.evidence._betting import Bets, Betting, fit_betting, mauve_limit
 from mallow.evidence._blocks import Rows as RowSource
-from mallow.evidence._certificate import ONE_SIDED, Certificate, certify
+from mallow.evidence._certificate import ONE_SIDED, Certificate, certify, standard_errors, unit_influence
 from mallow.evidence._evidence import (
     LEVEL,
     NORMAL,
@@ -32,8 +33,17 @@ from mallow.evidence._measure import (
 from mallow.evidence._permutation_test import PermutationTest, PValue, permutation_test, run_permutations
 from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
+from mallow.evidence._shares import bound_shares
 from mallow.evidence._space import find_space
-from mallow.evidence._systems import Outcome, fits_several, generator_for, pair_points, run_alone, run_systems
+from mallow.evidence._systems import (
+    Outcome,
+    fits_several,
+    generator_for,
+    pair_points,
+    pair_spaces,
+    run_alone,
+    run_systems,
+)
 from mallow.evidence._units import Units, choose_units, describe_units, find_units, units_of_surveys
 from mallow.evidence._within import judge_prompts
 from mallow.evidence._witness import Witness, are_many, make_learner, pooled_masses

@@ -131,10 +131,10 @@ def certify(at_p: Array, at_q: Array, units: Units, divergence: Divergence = KL,
         at_ends = [summary_terms(of_end, curve, scale) for of_end in cost_terms(ends, ends, divergence, lam, rest)]
         worst = _worst_influence(of_sides, at_ends, np.array([-1.0, 1.0, 1.0]))
         # The area falls exponentially with the costs, so its error applies to its logarithm.
-        loss = -_lower_quantile(-influence[:, 0], -worst[:, 0]) / values[0]
+        loss = -lower_quantile(-influence[:, 0], -worst[:, 0]) / values[0]
         high = min(1.0, values[0] * math.exp(min(loss, 700.0)))
         lows = [
-            max(0.0, value + _lower_quantile(influence[:, place], worst[:, place]))
+            max(0.0, value + lower_quantile(influence[:, place], worst[:, place]))
             for place, value in enumerate(values[1:], start=1)
         ]
     most = float(integral(range_ends)), float(midpoint(range_ends))
@@ -178,10 +178,10 @@ def _proves_a_gap(at_p: Array, at_q: Array, units: Units) -> bool:
     )
     worst = _worst_influence(terms, at_ends, np.ones(1))[:, 0]
     gain = float(terms[0].mean() + terms[1].mean())
-    return gain + _lower_quantile(unit_influence(terms, units)[:, 0], worst) > 0
+    return gain + lower_quantile(unit_influence(terms, units)[:, 0], worst) > 0
 
 
-def _lower_quantile(influence: Array, worst: Array) -> float:
+def lower_quantile(influence: Array, worst: Array) -> float:
     """The 5% quantile of the error of a sum of means, from the part of each unit in it, (units,).
 
     It is the smaller of two quantiles. The first is the quantile of Σ (E − 1) · influence with independent exponential
@@ -193,7 +193,7 @@ def _lower_quantile(influence: Array, worst: Array) -> float:
 
     Examples
     --------
-    >>> round(_lower_quantile(np.zeros(100), np.array([-0.01, 0.0])), 4)  # log(0.05)/100
+    >>> round(lower_quantile(np.zeros(100), np.array([-0.01, 0.0])), 4)  # log(0.05)/100
     -0.03
     """
     unseen = math.log(1.0 - _CONFIDENCE) * -float(worst.min())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -23,7 +23,9 @@ from mallow.evidence._certificate import (
 )
 from mallow.evidence._identity import IdentityTest
 from mallow.evidence._learner import Learner
+from mallow.evidence._shares import bound_shares
 from mallow.evidence._units import Units
+from mallow.results import Estimate
 from mallow.theory import Array, Divergence, Frontier
 
 
@@ -110,6 +112,13 @@ class Evidence:
         """
         certificate = certify(self.reference_scores, self.model_scores, self.units, divergence, scale)
         return certificate if self.test.p_value < LEVEL else certificate.without_limits()
+
+    def shares(self) -> dict[str, Estimate]:
+        """How many samples are not like the other side, at least (`bound_shares`); 0 where the test shows no gap."""
+        shares = bound_shares(self.reference_scores, self.model_scores, self.units)
+        if self.test.p_value < LEVEL:
+            return shares
+        return {name: replace(share, low=0.0) for name, share in shares.items()}
 
 
 def gather_evidence(learner: Learner, system: int, *, permutations: int, seed: int = 0) -> Evidence:

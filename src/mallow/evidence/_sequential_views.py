@@ -35,6 +35,7 @@ _TILE = 64  # chosen: rows per matrix product; always this many, since a differe
 _ROWS = 4096  # chosen: rows at once, a multiple of `_TILE`
 _FITTING_ROWS = 2000  # chosen: the axes of this many rows take less than a second up to a width of 1,024
 _RANK = 1e-10  # share of the largest variance; less is rounding error
+_STRETCHES = np.exp([-3.0, 3.0])  # chosen: beyond, a row is as far away as can be
 _SHORTENED = 0.9  # quantile of the lengths; chosen: 0.5 to 1 detected the same gaps as fast
 _LARGEST = 1e100  # in units of the largest fitting value; rows beyond it are clipped, and its square is finite
 
@@ -74,6 +75,12 @@ class FeatureViews:
     def values(self, rows: Features) -> list[Array]:
         """The views of each row, (n, ·) each. No row is longer than 1."""
         return [np.concatenate(blocks) / GRID for blocks in zip(*self._blocks(rows), strict=True)]
+
+    def stretches(self, rows: Features) -> Array:
+        """How much longer each row is than those that are kept as they are, as a logarithm from −3 to 3, (n, views)."""
+        longest = np.where(self.lengths > 0, self.lengths, 1.0)
+        lengths = np.stack([np.linalg.norm(values, axis=1) for values in self._raw(rows)], axis=1)
+        return np.log(np.clip(lengths / longest, *_STRETCHES))
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
         """The sums of the views over the rows, in units of 1/GRID, and of their squared lengths, in units of 1/GRID².
@@ -142,6 +149,10 @@ class ViewsOfSpaces:
     def values(self, rows: Features) -> list[Array]:
         """See `FeatureViews.values`."""
         return [values for part, part_rows in self._split(rows) for values in part.values(part_rows)]
+
+    def stretches(self, rows: Features) -> Array:
+        """See `FeatureViews.stretches`."""
+        return np.concatenate([part.stretches(part_rows) for part, part_rows in self._split(rows)], axis=1)
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
         """See `FeatureViews.totals`."""

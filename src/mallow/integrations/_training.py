@@ -61,7 +61,9 @@ def trainer_callback(
     """A ``transformers.TrainerCallback`` that scores samples of the model at every evaluation of a ``Trainer``.
 
     The numbers are added to the metrics of the evaluation, so that ``metric_for_best_model="eval_mallow/mauve"``
-    works, and to the log history. `scores` of the callback has all scores.
+    works, and to the log history. `scores` of the callback has all scores. A callback does not know its Trainer:
+    ``trainer_callback(…).attach(trainer)`` adds it to the Trainer and logs the numbers through ``Trainer.log``, so that
+    they reach TensorBoard, Weights & Biases, MLflow, trackio and the console.
 
     Parameters
     ----------
@@ -82,6 +84,14 @@ def trainer_callback(
     class MallowCallback(_Evaluation, transformers.TrainerCallback):  # type: ignore[misc,name-defined]
         """Scores samples at every evaluation."""
 
+        trainer: Any = None
+
+        def attach(self, trainer: Any) -> Any:
+            """Add the callback to a Trainer, and log through it; returns the Trainer."""
+            self.trainer = trainer
+            trainer.add_callback(self)
+            return trainer
+
         def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             """Score samples of the model; called by the Trainer."""
             if not state.is_world_process_zero:
@@ -89,7 +99,10 @@ def trainer_callback(
             numbers = self.numbers(kwargs["model"])
             if kwargs.get("metrics") is not None:
                 kwargs["metrics"].update(numbers)
-            state.log_history.append({**numbers, "step": state.global_step})
+            if self.trainer is None:
+                state.log_history.append({**numbers, "step": state.global_step})
+            else:
+                self.trainer.log(numbers)
 
     return MallowCallback(monitor, sample, prefix, on_error)
 
