@@ -87,7 +87,7 @@ def test_results_in_other_forms(mallow):
     assert mallow(f"{command} markdown")[1].startswith(
         "|  | certified MAUVE | 95% upper bound | p-value (no gap) | published MAUVE |"
     )
-    assert re.search(r"a\\_b & \d\.\d{4} & ", mallow(f"{command} latex")[1])
+    assert re.search(r"\\textbf\{a\\_b\} & \\textbf\{\d\.\d{4}\} & ", mallow(f"{command} latex")[1])
     assert json.loads(mallow(f"{command} json")[1])["kind"] == "mallow comparison"
 
 
