@@ -66,7 +66,8 @@ def compare_with_one_process(alone, total):
     print(
         f"MAUVE of {PROCESSES} processes: {many.mauve:.4f}; a perfect model gets about {many.self_score['mauve']:.4f}."
     )
-    if one.to_json() != many.to_json():
+    # The certified bound is of one process alone: it rests on bets in the order of the samples.
+    if any(getattr(one, name) != getattr(many, name) for name in ("mauve", "interval", "debiased", "p_value")):
         raise SystemExit("One process with all samples has another result: this must not happen.")
     print("One process with all samples finds the same score, to the last bit.")
 

@@ -26,6 +26,7 @@ SHARED = {
     "baseline": None,
     "paired": False,
     "prompts": "joint",
+    "align": (),
 }
 OWN = {
     mallow.score: {"by": None, "match": None},
@@ -33,7 +34,7 @@ OWN = {
     mallow.track: {"steps": None},
     mallow.permutation_test: {"permutations": 999, "independent_samples": True},
     mallow.sweep: {"plan": None, "tokens": 35, "skip_short": False, "batch": 64},
-    mallow.Monitor: {},
+    mallow.Monitor: {"tolerance": None, "window": None},
     compare_gaps: {},
     compare_embedders: {},
     plan_samples: {"detect": 0.01, "power": 0.8, "level": 0.05},
