@@ -171,7 +171,8 @@ def report(results: dict) -> str:
     ]
     lines += [
         "",
-        f"How soon: the change comes at look {CHANGE}, after {CHANGE * BATCH:,} samples without a gap; {BATCH} samples per look.",
+        f"How soon: the change comes at look {CHANGE}, after {CHANGE * BATCH:,} samples without a gap; {BATCH} samples per look. "
+        "The memory of a window, the intercept and the view of lengths were chosen on runs with these seeds, so the delays are those of chosen settings.",
         "",
         "| change | runs | samples after the change until the alarm, median | runs with an alarm |",
         "|---|---|---|---|",

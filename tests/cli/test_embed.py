@@ -21,7 +21,7 @@ def test_features_serve_instead_of_the_samples(mallow, home):
     assert of_features.pop("caveats") != of_texts.pop("caveats")  # texts can be checked for more
     assert of_texts["signature"].pop("spaces") == "style"  # texts are looked at beside their features
     assert of_features["signature"].pop("spaces") == ""
-    seen_more = {"reasons", "verdict", "certified", "certified_frontier", "evidence", "p_value"}
+    seen_more = {"reasons", "verdict", "certified", "certified_frontier", "evidence", "p_value", "shares"}
     for name in of_features.keys() - seen_more:  # the signature too: provenance names the embedder
         assert of_features[name] == of_texts[name]
     mallow("embed far.jsonl -e letters:letters -o other.npz")
