@@ -12,7 +12,7 @@ STAMP  := $(VENV)/.stamp
 
 help:
 	@echo "make demo     compare n-gram models with real text, and write a table and a report (a minute or two)"
-	@echo "make test     run lint, types, tests and doctests (ten minutes)"
+	@echo "make test     run lint, types, tests and doctests (about twelve minutes)"
 	@echo "make lint | types | unit    run one of them"
 	@echo "make format   reformat the sources"
 	@echo "make docs     write the pages that are generated from the code, and the site"

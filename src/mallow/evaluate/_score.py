@@ -191,7 +191,8 @@ class Score(Result):
 
     def _blocks(self, width: int | None) -> list[str]:
         verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
-        return [verdict, self.mauve_table(width=width), str(self.signature)]
+        found = "\n".join(filter(None, [self._share_line(), self._prompt_line(), self._answers_line()]))
+        return [*filter(None, [verdict, self.mauve_table(width=width), found]), str(self.signature)]
 
     def __format__(self, spec: str) -> str:
         return format(self.mauve, spec) if spec else str(self)
