@@ -190,9 +190,12 @@ class Score(Result):
         return f"Answers to one prompt: mean cosine of two {own}, reference {other}."
 
     def _blocks(self, width: int | None) -> list[str]:
-        verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
-        found = "\n".join(filter(None, [self._share_line(), self._prompt_line(), self._answers_line()]))
-        return [*filter(None, [verdict, self.mauve_table(width=width), found]), str(self.signature)]
+        def fill(text: str) -> str:
+            return text if width is None else textwrap.fill(text, width)
+
+        lines = [fill(line) for line in (self._share_line(), self._prompt_line(), self._answers_line()) if line]
+        blocks = [fill(self.verdict), self.mauve_table(width=width), "\n".join(lines)]
+        return [*filter(None, blocks), str(self.signature)]
 
     def __format__(self, spec: str) -> str:
         return format(self.mauve, spec) if spec else str(self)
