@@ -90,6 +90,8 @@ def test_scores_are_those_of_score(found):
     assert found.scores["far"].evidence.test == alone.evidence.test
     for name, one in alone.certified.items():
         assert astuple(found.scores["far"].certified[name]) == approx(astuple(one), rel=1e-9)
+    for name, one in alone.shares.items():
+        assert astuple(found.scores["far"].shares[name]) == approx(astuple(one), rel=1e-9)
 
 
 def test_other_systems_do_not_change_the_evidence_about_one():

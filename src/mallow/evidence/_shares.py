@@ -80,8 +80,9 @@ def _largest_share(low: Callable[[tuple[float, float]], float]) -> float:
 
 def _choose_set(p: Array, q: Array, units: Units, bound: Bound) -> tuple[Array, Array]:
     """Which samples of either side lie in the set where scores are large, (n,) and (m,), 1 or 0."""
+    present = np.unique(np.concatenate(units.sets))  # in a comparison, units of other systems have numbers too
     half = np.empty(units.count, np.int64)
-    half[np.argsort(units.keys, kind="stable")] = np.arange(units.count) % 2
+    half[present[np.argsort(units.keys[present], kind="stable")]] = np.arange(len(present)) % 2
     halves = of_p, of_q = [half[numbers] for numbers in units.sets]
     flags = [np.zeros(len(p)), np.zeros(len(q))]
     for side in (0, 1):
