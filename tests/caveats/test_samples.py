@@ -13,7 +13,7 @@ from mallow import Samples, read
 from mallow.caveats import _samples as _sample_checks
 from mallow.caveats import check_samples
 from mallow.caveats._counts import count_independent
-from mallow.caveats._prompts import _unmatched_caveats
+from mallow.caveats._samples import _unmatched_caveats
 from mallow.errors import Caveat
 from mallow.models import words
 

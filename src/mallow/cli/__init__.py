@@ -20,8 +20,15 @@ from mallow._optional import did_you_mean
 from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _items, _study
 from mallow.cli._commands import debug_option
 from mallow.cli._config import config_option
-from mallow.cli._printing import explain_failure, show
-from mallow.cli._terminal import exit_code_of, finish_output, prepare_streams, print_message, stop_on_sigterm
+from mallow.cli._printing import (
+    exit_code_of,
+    explain_failure,
+    finish_output,
+    prepare_streams,
+    print_message,
+    show,
+    stop_on_sigterm,
+)
 from mallow.errors import EstimateWarning
 
 __all__ = ["main"]

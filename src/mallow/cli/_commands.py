@@ -18,12 +18,14 @@ from mallow.cli._printing import (
     Option,
     be_quiet,
     call_and_hold_warnings,
+    check_output,
+    print_message,
+    print_output,
     say_as_options,
     show,
     show_progress,
     terminal_width,
 )
-from mallow.cli._terminal import check_output, print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import click
 from mallow._files import parse_json, read_text
 from mallow.cli._commands import check_output_file, command, result_command
 from mallow.cli._options import Run, option, rng_option, run_options
+from mallow.cli._printing import print_message, print_output
 from mallow.cli._samples import read_arguments, read_systems
-from mallow.cli._terminal import print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import click
 
 from mallow.cli._commands import check_output_file, command, out_option, result_command, save_text
 from mallow.cli._options import option, rng_option
+from mallow.cli._printing import print_message, print_output
 from mallow.cli._samples import read_lines
-from mallow.cli._terminal import print_message, print_output
 
 if TYPE_CHECKING:
     from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings

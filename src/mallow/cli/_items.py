@@ -9,8 +9,8 @@ import click
 
 from mallow.cli._commands import command, out_option, result_command
 from mallow.cli._options import EmbedderChoice, option, reader_options, rng_option, systems_argument
+from mallow.cli._printing import check_output, print_output
 from mallow.cli._samples import SampleReader, name_systems, read_arguments
-from mallow.cli._terminal import check_output, print_output
 
 if TYPE_CHECKING:
     from mallow.evaluate import ItemComparison

@@ -15,11 +15,9 @@ from mallow._visible import one_line, visible
 from mallow.errors import Caveat, InputError, each_once
 from mallow.evaluate import GroupScores, MatchedScore, Score
 from mallow.explain import Memorisation
-from mallow.results import Result, TableData, escape_markdown, merge_caveats
+from mallow.results import Axes, Result, TableData, escape_markdown, merge_caveats
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from mallow.evaluate import Check
 
 _VARIABLE = "GITHUB_STEP_SUMMARY"

@@ -16,8 +16,7 @@ from mallow._checks import whole
 from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
 from mallow._visible import one_line
-from mallow.cli._printing import show
-from mallow.cli._terminal import print_message
+from mallow.cli._printing import print_message, show
 from mallow.errors import InputError
 
 if TYPE_CHECKING:

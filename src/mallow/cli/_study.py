@@ -9,8 +9,8 @@ import click
 from mallow._files import read_text
 from mallow.cli._commands import check_output_file, result_command
 from mallow.cli._options import bundle, option, reader_options, rng_option, systems_argument
+from mallow.cli._printing import print_message
 from mallow.cli._samples import SampleReader, read_lines, read_systems
-from mallow.cli._terminal import print_message
 from mallow.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,23 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, find_measure, permutation_test
-from mallow.results import Result, TableData, draw
+from mallow.evidence import MAUVE_STAR, Measure, permutation_test
+from mallow.results import Axes, Result, TableData, draw
 from mallow.samples import Samples, read
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _UNTOUCHED = "untouched"
 _FEWEST_TEXTS = 200  # chosen: if the halves have fewer than 100 texts, hardly any edit is significant
@@ -105,6 +100,7 @@ class Audit(Result):
     """
 
     KIND: ClassVar[str] = "audit"
+    ALSO = ("verdict",)
 
     embedder: str
     n: int
@@ -146,12 +142,6 @@ class Audit(Result):
         ax.set_xlabel("change of certified MAUVE by the edit, with its 95% interval")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
-
-    def _headline(self) -> str:
-        return self.verdict
 
     def _rate_line(self) -> str:
         rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
@@ -195,21 +185,21 @@ def audit_embedder(
     rng :
         The seed of the clusterings, as in `mallow.score`.
     """
-    measure = find_measure(measure)
+    settings = Settings.checked(measure, repeats, rng)
     texts = read(reference).require_texts()
     if len(texts) < _FEWEST_TEXTS:
         raise InputError(f"`reference` must hold at least {_FEWEST_TEXTS} texts to be split in two; got {len(texts)}.")
-    seed = seed_from(rng)
     chosen = find_embedder(embedder, kind="text") if embedder is None or isinstance(embedder, str) else embedder
+    seed = settings.seed
     order = np.random.default_rng(seed).permutation(len(texts))
     half = len(texts) // 2
     first, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
     rate = _embedding_rate(chosen, other)
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
     same = {name: Samples(texts=tuple(edited)).with_row_ids() for name, edited in versions.items()}
-    pairs = embed_pairs(first, same, chosen, measure, prompts=None)
+    pairs = embed_pairs(first, same, chosen, settings.measure, prompts=None)
     # The caveats of the comparison are left out, since a few samples that are far apart are intended here.
-    comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
+    comparison = compare_pairs(pairs, settings, baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats
     warn_about(caveats)
     untouched = comparison.scores[_UNTOUCHED]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -29,13 +29,9 @@ from mallow.evidence import (
     find_measure,
     hold_out,
 )
-from mallow.results import Estimate, Result, TableData, draw
+from mallow.results import Axes, Estimate, Result, TableData, draw
 from mallow.samples import Samples
 from mallow.theory import Array, Divergence, Masses, area, frontier
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 Outcome = Literal["passed", "regression", "cannot tell"]
 
@@ -84,6 +80,7 @@ class Check(Result):
     """
 
     KIND: ClassVar[str] = "check"
+    ALSO = ("ok", "message")
 
     outcome: Outcome
     drop: float
@@ -139,9 +136,6 @@ class Check(Result):
             )
         but = "the model got worse, but " if worse else ""
         return f"Cannot tell: {change}; {but}{more} is neither shown nor excluded."
-
-    def _also(self) -> dict[str, Any]:
-        return {"ok": self.ok, "message": self.message}
 
     def _table(self) -> TableData:
         rows = {

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import Difference, ScoredSystems, score_cells
-from mallow.evaluate._order import LEVEL
+from mallow.evaluate._comparison import CERTIFIED, Difference
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
+from mallow.evaluate._systems import ScoredSystems
 from mallow.evidence import (
+    LEVEL,
     MAUVE_STAR,
     Certificate,
     Measure,
-    find_measure,
     find_units,
     measure_for,
     subtract_certificates,
 )
-from mallow.results import TableData, p_text
+from mallow.results import p_text
 from mallow.samples import Samples
 from mallow.theory import Array
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +47,8 @@ class GapDifference(ScoredSystems):
     """
 
     KIND: ClassVar[str] = "gap difference"
+    ALSO = ("verdict", "larger")
+    COLUMNS = (*CERTIFIED, "p-value\n(no gap)", "published\nMAUVE", "samples")
 
     scores: dict[str, Score]
     difference: Difference
@@ -83,10 +82,6 @@ class GapDifference(ScoredSystems):
             return f"Neither gap was shown to be larger: {amount}"
         return f"The gap of {self.larger} is larger: {amount}"
 
-    def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "95% upper\nbound", "p-value\n(no gap)", "published\nMAUVE", "samples"]
-        return TableData(["", *columns], [[name, *score_cells(score, columns)] for name, score in self.scores.items()])
-
     def _records(self) -> list[dict[str, Any]]:
         gap = self.difference
         return [
@@ -101,9 +96,6 @@ class GapDifference(ScoredSystems):
             }
             for name, value in gap.difference.items()
         ]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "larger": self.larger}
 
 
 def compare_gaps(
@@ -142,10 +134,9 @@ def compare_gaps(
     >>> compare_gaps({"German": (german, far), "English": (english, near)}).larger
     'German'
     """
-    measure = find_measure(measure)
+    settings = Settings.checked(measure, repeats, rng)
     if not isinstance(pairs, Mapping) or len(pairs) != 2 or any(len(pair) != 2 for pair in pairs.values()):
         raise InputError("`pairs` must map two names to (reference, model) each; got something else.")
-    settings = Settings.checked(measure, repeats, rng)
     sides = {
         name: tuple(
             samples.load()

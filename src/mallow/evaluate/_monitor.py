@@ -35,7 +35,7 @@ from mallow.evaluate._monitor_parts import (
     unit_caveats,
     unpack_part,
 )
-from mallow.evaluate._run import Run
+from mallow.evaluate._run import Run, Settings
 from mallow.evaluate._score import Score, build_score
 from mallow.evidence import (
     MAUVE_STAR,
@@ -332,7 +332,8 @@ class Monitor:
         reference, model = (self._counted_samples(size) for size in (n, m))
         units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
         run = Run(reference, model, [masses], None, units)
-        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=unit_caveats(self._looks, m))
+        settings = Settings(self.measure, 1, self._seed)
+        result = build_score(settings, run, self._self_score(), caveats=unit_caveats(self._looks, m))
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
         bets, certified = self._bets, {}

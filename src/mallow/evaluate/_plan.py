@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,8 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._compare import embed_pairs
 from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_measure, find_units, hold_out
-from mallow.results import Result, TableData, draw
+from mallow.results import Axes, Result, TableData, draw
 from mallow.samples import Samples
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _FEWEST = 100  # samples of a pilot; chosen: with fewer, almost nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,11 +13,8 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evidence import LEVEL, holm, judge_prompts
-from mallow.results import Result, TableData, draw, p_text
+from mallow.results import Axes, Result, TableData, draw, p_text
 from mallow.samples import Samples
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SHOWN = 5  # chosen: prompts in the text
 _LONGEST = 60  # characters of a prompt in the text
@@ -62,6 +59,7 @@ class SameModel(Result):
     """
 
     KIND: ClassVar[str] = "same model"
+    ALSO = ("verdict", "differs")
 
     p_value: float
     prompts: tuple[PromptDifference, ...]
@@ -107,9 +105,6 @@ class SameModel(Result):
             {"prompt": prompt.prompt, "p_value": prompt.p_value, "adjusted": prompt.adjusted} for prompt in self.prompts
         ]
         return [whole_set, *records]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "differs": self.differs}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the sorted p-values of prompts; without a difference they lie near the diagonal. Returns the axes."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from mallow.evidence import (
 )
 from mallow.explain import Reason, numbers_apart, verdict_text
 from mallow.results import (
+    Axes,
     Estimate,
     Result,
     TableData,
@@ -48,10 +49,6 @@ from mallow.results import (
 )
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _UNEXPLAINED = Explained()
 _LEAST = 1e-14  # summaries are of order 1, so smaller values are rounding
@@ -124,6 +121,7 @@ class Score(Result):
     """
 
     KIND: ClassVar[str] = "score"
+    ALSO = ("verdict",)
 
     mauve: float
     frontier_integral: float
@@ -273,9 +271,6 @@ class Score(Result):
             )
         return records
 
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
-
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
         values = {name: brief_values(self, name) for name in SUMMARIES}
@@ -291,9 +286,6 @@ class Score(Result):
             "reasons": reasons,
             **self._doubts(),
         }
-
-    def _headline(self) -> str:
-        return self.verdict
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         """Draw the published frontier, exponentiated, with the area below it shaded, and the certified frontier.
@@ -353,17 +345,17 @@ def _score_system(systems: Systems, settings: Settings) -> Score:
 
 def build_scores(evaluation: Evaluation, name: str) -> list[Score]:
     """The scores of a system, one per generation."""
-    measure, seed, held_out = evaluation.settings.measure, evaluation.settings.seed, evaluation.held_out
+    held_out = evaluation.held_out
     known: dict[str, Any] = {"evidence": held_out.evidence[name], "certificate": held_out.certificates[name]}
     known |= {"explained": evaluation.explained[name], "caveats": evaluation.caveats[name]}
-    return [build_score(measure, run, evaluation.self_scores[name], seed, **known) for run in evaluation.runs[name]]
+    itself = evaluation.self_scores[name]
+    return [build_score(evaluation.settings, run, itself, **known) for run in evaluation.runs[name]]
 
 
 def build_score(
-    measure: Measure,
+    settings: Settings,
     run: Run,
     itself: dict[str, float],
-    seed: int,
     *,
     evidence: Evidence | None = None,
     certificate: Certificate | None = None,
@@ -374,6 +366,7 @@ def build_score(
 
     Without evidence the p-value is 1, and the caller must replace it.
     """
+    measure = settings.measure
     traced = [measure.trace(masses) for masses in run.masses]
     curves, values = [curve for curve, _ in traced], by_summary([summaries for _, summaries in traced])
     mean, band = mean_frontier(curves) if curves else (no_frontier(certificate), None)
@@ -383,8 +376,11 @@ def build_score(
         *(caveat for curve in curves for caveat in curve.caveats),
         *_doubts(measure, run, values["mauve"], itself, evidence, certificate),
     ]
-    tolerance = 0.0 if evidence is None else evidence.tolerance
-    units = "" if evidence is None else describe_units(evidence.units, run.reference, run.model)
+    known: dict[str, Any] = {}
+    if evidence is not None:
+        known = {"tolerance": evidence.tolerance, "spaces": evidence.spaces}
+        known["units"] = describe_units(evidence.units, run.reference, run.model)
+    signature = make_signature(measure, run.reference, len(run.model), run.masses, settings.seed, **known)
     interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
         **{name: settle(float(np.mean(each))) if each else math.nan for name, each in values.items()},
@@ -397,16 +393,7 @@ def build_score(
         frontier=mean.settle(),
         certified_frontier=None if certificate is None else certificate.frontier,
         masses=run.masses[0] if run.masses else None,
-        signature=make_signature(
-            measure,
-            run.reference,
-            len(run.model),
-            run.masses,
-            seed,
-            tolerance=tolerance,
-            units=units,
-            spaces=() if evidence is None else evidence.spaces,
-        ),
+        signature=replace(signature, aligned=settings.aligned),
         caveats=settle(unique_caveats(every)),
         n=(len(run.reference), len(run.model)),
         scale=measure.area_scale,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from mallow.evidence import (
     make_signature,
     pair_points,
 )
-from mallow.explain._bins import small_bin_caveats, tabulate_bins
 from mallow.explain._reason import (
     OffTopic,
     Reason,
@@ -40,15 +39,17 @@ from mallow.explain._reason import (
     verdict_text,
 )
 from mallow.explain._reasons import find_reasons
-from mallow.explain._regions import Sides, describe_regions
-from mallow.explain._telltales import find_off_topic, find_telltales
-from mallow.results import Estimate, Result, TableData, draw, p_text, render
+from mallow.explain._regions import (
+    Sides,
+    describe_regions,
+    find_off_topic,
+    find_telltales,
+    small_bin_caveats,
+    tabulate_bins,
+)
+from mallow.results import Axes, Estimate, Result, TableData, draw, p_text, render
 from mallow.samples import Samples
 from mallow.theory import extrapolated
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _TELLTALES_SHOWN = 3  # of each side in print; chosen
 _TERMS_IN_LABEL = 3  # chosen: labels of a picture stay short
@@ -94,6 +95,7 @@ class Diagnosis(Result):
     """
 
     KIND: ClassVar[str] = "diagnosis"
+    ALSO = ("verdict",)
 
     missed: tuple[Region, ...]
     invented: tuple[Region, ...]
@@ -200,9 +202,6 @@ class Diagnosis(Result):
                 paths.append(home / f"{region.side}-{number}.png")
                 image_grid(region, paths[-1])
         return tuple(paths)
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
 
     def _headline(self) -> str:
         return self.verdict or self._gap_line()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,13 +24,9 @@ from mallow.explain._nearness import (
     neighbour_counts,
 )
 from mallow.explain._reason import LEVEL, Example
-from mallow.results import Estimate, Result, TableData, at_most, draw, p_text
+from mallow.results import Axes, Estimate, Result, TableData, at_most, draw, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _SHOWN = 5  # chosen: near copies in print
 # Chosen on passages of books (experiments/memorisation), confirmed on news.
@@ -124,6 +120,7 @@ class Memorisation(Result):
     """
 
     KIND: ClassVar[str] = "memorisation"
+    ALSO = ("verdict", "copying")
 
     p_value: float
     nearer_than_fresh: float
@@ -209,9 +206,6 @@ class Memorisation(Result):
             }
             for copy in self.copies
         ]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "copying": self.copying}
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without the list of near copies."""

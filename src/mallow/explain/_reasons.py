@@ -11,9 +11,9 @@ from mallow.engine import settle, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features
 from mallow.evidence import Evidence, holm
-from mallow.explain._answers import answers_candidate
 from mallow.explain._candidates import (
     Candidate,
+    answers_candidate,
     column_candidates,
     distance_candidate,
     judge_traits,

@@ -16,7 +16,9 @@ from mallow.results._numbers import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib is loaded when something is drawn
 
 
 # Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py

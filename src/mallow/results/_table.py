@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from mallow._checks import whole
 from mallow._visible import visible
 from mallow.errors import InputError
-from mallow.results._cells import Cell
+from mallow.results._numbers import Cell
 
 Row = Sequence[str]
 _LATEX = {
