@@ -50,19 +50,9 @@ _EXPLAINED_BY = dict.fromkeys(("norm", "one bin", "blind score"), "length normal
 def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, list[Caveat]]:
     """Caveats about the score of each system that the samples show.
 
-    Confounds, the embedder's own caveats, few samples or unequal sizes, short texts, features that do
-    not tell samples apart, several samples per prompt, prompts without a partner, and rows that seem to be pairs.
-
-    Parameters
-    ----------
-    pairs : mapping
-        Name of a system → the reference and the samples of the system, both with features. The reference is the same
-        for all of them, except that a joint embedder gives it other features for each.
-
-    Returns
-    -------
-    dict
-        Name of a system → its caveats. Caveats about the reference (``system="reference"``) are in every entry.
+    `pairs` has the reference and the samples of each system, with features. The reference is the same for all of them,
+    except that a joint embedder gives it other features for each. Caveats about it (``system="reference"``) are in
+    every entry.
     """
     reference = next(iter(pairs.values()))[0]
     confounds = find_confounds(reference, {name: samples for name, (_, samples) in pairs.items()})

@@ -45,27 +45,13 @@ _STRIP = "Strip the texts on both sides, or on neither."
 
 @dataclass(frozen=True)
 class Trait:
-    """A yes-or-no property of a text.
+    """A yes-or-no property of a text."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind of the caveat.
-    applies_to : callable
-        Whether a text has the trait.
-    phrase : str
-        The predicate of "… of the texts".
-    advice : str
-        What usually explains a difference, and what to do.
-    least : float
-        The smallest difference of shares that matters.
-    """
-
-    kind: str
-    applies_to: Callable[[str], bool]
-    phrase: str
-    advice: str
-    least: float = MIN_SHARE_DIFFERENCE
+    kind: str  # of the caveat
+    applies_to: Callable[[str], bool]  # whether a text has the trait
+    phrase: str  # the predicate of "… of the texts"
+    advice: str  # what usually explains a difference, and what to do
+    least: float = MIN_SHARE_DIFFERENCE  # the smallest difference of shares that matters
 
 
 def _has_no_capitals(text: str) -> bool:

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 import click
 
-from mallow._visible import one_line, visible
-from mallow.errors import EstimateWarning, InputError
+from mallow.errors import EstimateWarning, InputError, one_line, visible
 
 if TYPE_CHECKING:
     from mallow.results import Result

@@ -15,9 +15,8 @@ import click
 from mallow._checks import whole
 from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
-from mallow._visible import one_line
 from mallow.cli._printing import print_message, show
-from mallow.errors import InputError
+from mallow.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder

@@ -24,7 +24,7 @@ from mallow._files import atomic_file, make_folder, refuse_special
 from mallow._optional import require_all
 from mallow.engine._progress import bar
 from mallow.engine._ray import Ray
-from mallow.engine._threads import cores, one_core, ordered_map, single_threaded_blas
+from mallow.engine._same_bits import cores, one_core, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 
 Task = TypeVar("Task")

@@ -208,25 +208,13 @@ class _LearningLaw:
     distance s_n with s²/s_n² = (1 + k/(n s²)) (1 + 1.3 d/n), like a linear discriminant, whose direction and metric
     have errors. This and k = 5 + 1.85 d were fitted to the certified values of Gaussians in 2 to 50 dimensions
     (experiments/honesty/plan.md compares both).
-
-    Attributes
-    ----------
-    areas, slopes : arrays
-        The true area at each of `_SHIFTS`, and how fast it falls.
-    dimension : float
-        The effective number of dimensions d.
-    values : tuple
-        The areas of the two systems of the pilot with unlimited samples.
-    noise : float
-        The error of the pilot, as a multiple of the error for independent Gaussians with one reference for both
-        systems.
     """
 
-    areas: NDArray[np.float64]
-    slopes: NDArray[np.float64]
-    dimension: float
-    values: tuple[float, float]
-    noise: float
+    areas: NDArray[np.float64]  # the true area at each of `_SHIFTS`
+    slopes: NDArray[np.float64]  # how fast it falls there
+    dimension: float  # the effective number of dimensions d
+    values: tuple[float, float]  # the areas of the two systems of the pilot with unlimited samples
+    noise: float  # the error of the pilot, in errors of independent Gaussians with one reference for both systems
 
     @classmethod
     def fit(cls, held_out: HeldOut, n: int, dimension: float) -> _LearningLaw:

@@ -93,16 +93,7 @@ class GroupScores(ScoredSystems):
 
 
 def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> GroupScores:
-    """The score of each group of samples that have features, without warnings.
-
-    Parameters
-    ----------
-    x, y : Samples
-        The reference and the model.
-    groups : pair of sequences
-        The groups of all samples of the reference, and of the model.
-    settings : Settings
-    """
+    """The score of each group, without warnings; x is the reference and y the model, with features."""
     labels = _labels(groups, x, y)
     counts = [Counter(of_side.tolist()) for of_side in labels]
     names = sorted(set(counts[0]) | set(counts[1]))
@@ -224,15 +215,8 @@ def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> Mat
     Samples are kept so that the covariate has the same distribution on both sides: in each of its categories (twenty
     ranges, for a number), the share that both sides have. The choice depends only on the covariate, never on texts or
     features, so the certificate and the p-value of the matched samples are valid. The comparison is with a random
-    subset of the same size, because fewer samples always certify less.
-
-    Parameters
-    ----------
-    x, y : Samples
-        The reference and the model, with features.
-    match : "length", pair of sequences, or dict
-        The values for the reference and for the model, with a name as ``{name: pair}``.
-    settings : Settings
+    subset of the same size, because fewer samples always certify less. x is the reference and y the model, with
+    features.
     """
     name, values = _covariate(match, x, y)
     chosen, kept = _match(values, np.random.default_rng([settings.seed, 21]))

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.embed import shares_prompts
 from mallow.evidence import Evidence, holm
-from mallow.explain._reason import Kind
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.results import join_names
 from mallow.samples import Samples
 from mallow.theory import Array
 
+_COSINES = "mean cosine {}, reference {}"
 _TAIL = 0.025  # chosen: share of the samples at either end whose trait is clipped to the next value
 
+Kind = Literal["words", "length", "trait", "region"]
 Phrase = Callable[[float, float], tuple[str, dict[str, float]]]
 """(mean of the trait over the model's samples, over the reference) → the phrase, and its numbers by name.
 
@@ -37,32 +38,16 @@ Rows = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A trait that may be a reason.
-
-    Attributes
-    ----------
-    kind : Kind
-    trait : array (n + m,)
-        One number per sample, the reference first; without tails once it is tested.
-    phrase : Phrase
-    means : tuple of float
-        The means of the whole trait, of the model and of the reference, for the phrase.
-    p_value, adjusted : float
-        For "the trait does not differ between the sides"; adjusted for everything that was tested together.
-    terms : tuple of str
-        The words in the phrase.
-    effect : float
-        The difference of the means in standard deviations within the sides, if it is known.
-    """
+    """A trait that may be a reason. P-values are for "the trait does not differ between the sides"."""
 
     kind: Kind
-    trait: Array
+    trait: Array  # (n + m,): one number per sample, the reference first; without tails once it is tested
     phrase: Phrase
-    means: tuple[float, float] = (0.0, 0.0)
+    means: tuple[float, float] = (0.0, 0.0)  # of the whole trait, of the model and of the reference, for the phrase
     p_value: float = 1.0
-    adjusted: float = 1.0
-    terms: tuple[str, ...] = ()
-    effect: float = 0.0
+    adjusted: float = 1.0  # for everything that was tested together
+    terms: tuple[str, ...] = ()  # the words in the phrase
+    effect: float = 0.0  # the difference of the means in standard deviations within the sides, if it is known
 
 
 def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -115,25 +100,38 @@ def numbers_apart(model: float, reference: float) -> tuple[str, str]:
     return f"{first:.{decimals}f}", f"{second:.{decimals}f}"
 
 
+def contrast(more: str, less: str, numbers: str, *, times: float = 1.0, least: float = 1.0) -> Phrase:
+    """The phrase for a trait of which the model has more, or less, than the reference.
+
+    `numbers` gets the two means, each so many `times` as large. There is no phrase for a ratio below `least`.
+
+    Examples
+    --------
+    >>> contrast("longer words", "shorter words", "{} letters, reference {}")(4.3, 4.7)
+    ('shorter words (4.3 letters, reference 4.7)', {'model': 4.3, 'reference': 4.7})
+    """
+
+    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
+        shown = numbers.format(*numbers_apart(times * model, times * reference))
+        text = f"{more if model > reference else less} ({shown})"
+        clear = max(model, reference) >= least * min(model, reference)
+        return (text if clear else ""), {"model": model, "reference": reference}
+
+    return phrase
+
+
 @dataclass(frozen=True, eq=False)
 class Standardised:
     """Features of both sides, and the moments of their columns.
 
-    Attributes
-    ----------
-    sides : two arrays (n, d), (m, d)
-    means, deviations : array (2, d)
-        Of the columns, for the reference and for the model.
-    centre, scale : array (d,)
-        The middle between both means, and the standard deviation within the sides, in single precision, so that the
-        order of the rows does not matter. The scale of a constant column is infinite.
+    Centre and scale are in single precision, so that the order of the rows does not matter.
     """
 
-    sides: tuple[Rows, Rows]
-    means: Array
-    deviations: Array
-    centre: NDArray[np.float32]
-    scale: NDArray[np.float32]
+    sides: tuple[Rows, Rows]  # (n, d) and (m, d)
+    means: Array  # (2, d): of the reference and of the model
+    deviations: Array  # (2, d)
+    centre: NDArray[np.float32]  # (d,): the middle between both means
+    scale: NDArray[np.float32]  # (d,): the standard deviation within the sides; infinite for a constant column
 
     def columns(self, places: NDArray[np.intp]) -> Array:
         """Some standardised columns of both sides, (n + m, places)."""
@@ -178,16 +176,8 @@ def _blocks(rows: Rows, dtype: type[np.floating[Any]]) -> Iterator[NDArray[Any]]
 
 def distance_candidate(features: Standardised) -> Candidate:
     """The distance of samples from the common centre: a model that lacks variety stays near it."""
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        shown, shown_reference = numbers_apart(model, reference)
-        amount = "more" if model > reference else "less"
-        text = (
-            f"features that vary {amount} (mean squared distance from the centre {shown}, reference {shown_reference})"
-        )
-        values = {"model": model, "reference": reference}
-        return (text if max(model, reference) >= _RATIO * min(model, reference) else ""), values
-
+    numbers = "mean squared distance from the centre {}, reference {}"
+    phrase = contrast("features that vary more", "features that vary less", numbers, least=_RATIO)
     return Candidate("region", features.distances(), phrase)
 
 
@@ -196,14 +186,8 @@ def prompt_candidate(reference: Samples, model: Samples) -> list[Candidate]:
     spaces = [(side.spaces or {}).get("prompts") for side in (reference, model)]
     if spaces[0] is None or spaces[1] is None or not shares_prompts(reference, model):
         return []
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        model_numbers, other = numbers_apart(model, reference)
-        place = "farther from" if model < reference else "nearer to"
-        text = f"{place} their prompts (mean cosine {model_numbers}, reference {other})"
-        return text, {"model": model, "reference": reference}
-
-    return [Candidate("region", np.concatenate([side[:, 0] for side in spaces if side is not None]), phrase)]
+    cosines = np.concatenate([side[:, 0] for side in spaces if side is not None])
+    return [Candidate("region", cosines, contrast("nearer to their prompts", "farther from their prompts", _COSINES))]
 
 
 def column_candidates(features: Standardised, tests: UnitTests, level: float) -> list[Candidate]:
@@ -275,15 +259,9 @@ def compare_answers(reference: Samples, model: Samples, evidence: Evidence) -> d
 
 def answers_candidate(reference: Samples, model: Samples, evidence: Evidence) -> list[Candidate]:
     """The candidate for the similarity of each sample to the other answers to its prompt: none or one."""
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        model_numbers, other = numbers_apart(model, reference)
-        amount = "more" if model > reference else "less"
-        text = f"answers to one prompt that are {amount} alike (mean cosine {model_numbers}, reference {other})"
-        return text, {"model": model, "reference": reference}
-
     likeness = _mean_cosines(reference, model, evidence)
-    return [] if likeness is None else [Candidate("region", likeness, phrase)]
+    words = (f"answers to one prompt that are {amount} alike" for amount in ("more", "less"))
+    return [] if likeness is None else [Candidate("region", likeness, contrast(*words, _COSINES))]
 
 
 def _mean_cosines(reference: Samples, model: Samples, evidence: Evidence) -> Array | None:

@@ -29,16 +29,8 @@ from mallow.evidence import (
     make_signature,
     pair_points,
 )
-from mallow.explain._reason import (
-    OffTopic,
-    Reason,
-    Region,
-    Telltale,
-    image_grid,
-    in_one_line,
-    verdict_text,
-)
-from mallow.explain._reasons import find_reasons
+from mallow.explain._reasons import Reason, find_reasons, verdict_text
+from mallow.explain._region import OffTopic, Region, Telltale, image_grid, in_one_line
 from mallow.explain._regions import (
     Sides,
     describe_regions,

@@ -14,7 +14,7 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import as_features, same_width
-from mallow.evidence import NORMAL, Units, compare_means, find_units, permutation_test
+from mallow.evidence import LEVEL, NORMAL, Units, compare_means, find_units, permutation_test
 from mallow.explain._nearness import (
     Indices,
     Neighbours,
@@ -23,7 +23,7 @@ from mallow.explain._nearness import (
     kernel_likelihoods,
     neighbour_counts,
 )
-from mallow.explain._reason import LEVEL, Example
+from mallow.explain._region import Example
 from mallow.results import Axes, Estimate, Result, TableData, at_most, draw, p_text
 from mallow.samples import Samples
 from mallow.theory import Array

@@ -23,8 +23,8 @@ from scipy.special import gammaln
 
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Features
-from mallow.evidence import Evidence, holm
-from mallow.explain._reason import LEVEL, Example, OffTopic, Region, Side, Telltale
+from mallow.evidence import LEVEL, Evidence, holm
+from mallow.explain._region import Example, OffTopic, Region, Side, Telltale
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.explain._words import terms_of_groups
 from mallow.samples import Samples

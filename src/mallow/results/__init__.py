@@ -2,22 +2,20 @@
 
 from mallow.results import _draw as draw
 from mallow.results._draw import Axes
-from mallow.results._numbers import (
+from mallow.results._result import Result, from_plain, join_names, merge_caveats, to_plain
+from mallow.results._table import (
+    FORMS,
     Estimate,
+    TableData,
     at_least,
     at_most,
+    escape_markdown,
+    group_letters,
     interval_cell,
     number_cell,
     p_cell,
     p_number,
     p_text,
-)
-from mallow.results._result import Result, from_plain, join_names, merge_caveats, to_plain
-from mallow.results._table import (
-    FORMS,
-    TableData,
-    escape_markdown,
-    group_letters,
     render,
 )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mallow._optional import optional
-from mallow.results._numbers import Estimate
+from mallow.results._table import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:

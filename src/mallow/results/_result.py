@@ -20,8 +20,7 @@ import numpy as np
 
 from mallow._files import parse_json
 from mallow._optional import optional
-from mallow._visible import one_line, visible
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, one_line, visible
 from mallow.results._table import TableData, render
 
 _SHORT = 1000  # longest array that is written as a list; chosen: people can read a page of numbers
