@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mallow._files import atomic_file, refuse_special, write_text
+from mallow._files import atomic_file, parse_json, read_text, refuse_special, write_text
 from mallow._optional import optional
 from mallow.cli._config import report_config
 from mallow.cli._printing import (
@@ -238,3 +238,26 @@ def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
     print_message(f"{path}: written")
+
+
+def read_saved(path: str, noun: str, command: str, *kinds: type[Result]) -> Any:
+    """The result in a file that a command saved, one of these kinds. An error names the command that saves one."""
+    try:
+        text = read_text(path)
+        data = parse_json(text)
+        kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
+        for result in kinds:
+            if kind == f"mallow {result.KIND}":
+                return result.from_json(text)
+    except ValueError as error:  # also of JSON
+        raise InputError(f"{path}: is not {noun}: {str(error).rstrip('.')}. Save one with: {command}") from None
+    raise InputError(f"{path}: is not {noun} but {kind!r}. Save one with: {command}")
+
+
+def read_ranking(path: str, *, one: bool = False) -> Any:
+    """The ranking, or the rankings, that `mallow rank --out` saved; with `one`, it must be for a single question."""
+    from mallow.human import JudgedRanking, Ranking, Rankings
+
+    if one:
+        return read_saved(path, "a ranking", "mallow rank votes.jsonl --question NAME --out ranking.json", Ranking)
+    return read_saved(path, "a ranking", "mallow rank VOTES --out ranking.json", Ranking, Rankings, JudgedRanking)

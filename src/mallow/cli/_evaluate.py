@@ -14,18 +14,8 @@ from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.cli._results import ScoreParts
-    from mallow.evaluate import (
-        Check,
-        Comparison,
-        GapDifference,
-        PassportCheck,
-        RobustComparison,
-        SameModel,
-        SamplePlan,
-        Score,
-        Track,
-    )
-    from mallow.evidence import PermutationTest
+    from mallow.evaluate import Check
+    from mallow.results import Result
     from mallow.samples import Samples
 
 
@@ -129,7 +119,7 @@ _question_options = bundle(
 @run_options("embedder", "read", "paired", "prompts", "align", "measure", "repeats", "rng", "sample", "engine")
 @out_option("Save the whole score, with its curves, as .json.")
 @_question_options
-def score_command(reference: str, model: str, run: Run, questions: Questions) -> Score | ScoreParts:
+def score_command(reference: str, model: str, run: Run, questions: Questions) -> Result:
     """Score the samples in MODEL against the samples in REFERENCE.
 
     Each is a file (.jsonl, .json, .txt, .csv, .parquet, .npy or .npz, also compressed as .gz), a folder of images, a
@@ -140,7 +130,7 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     if not questions.asked:
-        whole: Score = score(x, y, **run.settings(x.kind))
+        whole: Result = score(x, y, **run.settings(x.kind))
         return whole
     parts = questions.answer(run, (reference, model), (x, y))
     return parts if len(parts.parts) > 1 else parts.score
@@ -157,7 +147,7 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 @run_options("embedder", "read", "paired", "prompts", "align", "measure", "repeats", "rng", "sample", "engine")
 @option("--baseline", metavar="NAME", help="Compare the other systems only with this one.")
 @out_option("Save the whole comparison as .json. `mallow report` turns it into a page.")
-def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Comparison:
+def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Result:
     """Rank several systems against one REFERENCE, and show which differences are real.
 
     A system is NAME=PATH, or a PATH, which is then named after its file.
@@ -183,7 +173,7 @@ def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline
     "--as-given", is_flag=True, help="Keep the order of the files. By default the last number in a name is its step."
 )
 @out_option("Save the whole result as .json.")
-def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: bool) -> Track:
+def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: bool) -> Result:
     """Compare a series of checkpoints with one REFERENCE: does it come closer, and where did it change?
 
     A checkpoint is a PATH, named after its file (or its folder, if all files have the same name), or NAME=PATH. A
@@ -214,7 +204,7 @@ def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: 
 @run_options("embedder", "read", "paired", "prompts", "rng")
 def permutation_test_command(
     reference: str, model: str, permutations: int, independent_samples: bool, run: Run
-) -> PermutationTest:
+) -> Result:
     """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
 
     Samples with the same id or prompt stay together, so shared prompts and several samples per prompt are allowed. If
@@ -246,7 +236,7 @@ def permutation_test_command(
 @run_options("embedder", "read", "paired", "measure", "rng")
 def plan_command(
     reference: str, model_a: str, model_b: str, detect: float, power: float, level: float, run: Run
-) -> SamplePlan:
+) -> Result:
     """Estimate from pilot samples how many samples are needed to tell MODEL_A from MODEL_B.
 
     A few hundred samples per model are enough for a pilot. The plan is for `mallow compare`, whose verdict rests on
@@ -291,7 +281,7 @@ def check_command(
     junit: str | None,
     github_summary: bool,
     run: Run,
-) -> Check:
+) -> Result:
     """Compare MODEL with an earlier score, the baseline: has certified MAUVE dropped by more than --max-drop?
 
     \b
@@ -337,7 +327,7 @@ def check_command(
     help="An embedder, as for `mallow compare`. Give at least two.",
 )
 @run_options("read", "paired", "measure", "repeats", "rng")
-def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, ...], run: Run) -> RobustComparison:
+def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, ...], run: Run) -> Result:
     """Compare systems with one REFERENCE under several embedders, and name a winner only if all agree.
 
     A difference counts if every embedder shows it in the same direction. Its p-value is the largest p-value of all
@@ -364,7 +354,7 @@ def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, .
 @click.argument("reference_2")
 @click.argument("model_2")
 @run_options("embedder", "read", "measure", "repeats", "rng")
-def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str, run: Run) -> GapDifference:
+def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str, run: Run) -> Result:
     """Compare two gaps: between REFERENCE_1 and MODEL_1, and between REFERENCE_2 and MODEL_2.
 
     The larger pair is cut to the size of the smaller one. Samples with the same id in both pairs count as one unit.
@@ -388,7 +378,7 @@ def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str,
 @click.argument("b")
 @option("--permutations", least=1, default=999, help="How often samples are exchanged at random, at least.")
 @run_options("embedder", "read", "rng")
-def same_command(a: str, b: str, permutations: int, run: Run) -> SameModel:
+def same_command(a: str, b: str, permutations: int, run: Run) -> Result:
     """Test whether the completions of A and B come from one model, by exchanging samples of the same prompt.
 
     Both need prompts, if possible with several completions per prompt. Without --embedder, texts are compared by their
@@ -420,7 +410,7 @@ def passport_group() -> None:
 )
 @click.argument("file")
 @option("--key", metavar="FILE", help="A file with the secret, or with the public Ed25519 key (PEM).")
-def verify_command(file: str, key: str | None) -> PassportCheck:
+def verify_command(file: str, key: str | None) -> Result:
     """Check the seals of a passport, and recompute the numbers that it allows. Exit 1 if something does not agree.
 
     Without a key, the check can show that a passport is consistent, but not who made it.

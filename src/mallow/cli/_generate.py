@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -12,14 +11,10 @@ import click
 from mallow.cli._commands import command, result_command
 from mallow.cli._options import (
     Decorator,
-    EmbedderChoice,
     Run,
     bundle,
-    embedder_options,
     option,
-    paired_option,
     reader_options,
-    repeats_option,
     rng_option,
     run_options,
     systems_argument,
@@ -28,10 +23,9 @@ from mallow.cli._printing import print_message, show
 from mallow.cli._samples import SampleReader, name_systems, read_systems
 
 if TYPE_CHECKING:
-    from mallow.baselines import Likelihoods, Table
     from mallow.embed import AnyEmbedder
-    from mallow.evaluate import Sweep
     from mallow.generate import GenerationPlan, NextToken
+    from mallow.results import Result
     from mallow.samples import Samples
 
 
@@ -181,8 +175,6 @@ def generate_command(
 
     Rerun the same command to resume after an interruption. No text is lost or generated twice.
     """
-    from dataclasses import replace
-
     from mallow.generate import check_output_path, decoder, generate_file, prompts_of
 
     check_output_path(out)  # before a model is loaded
@@ -237,7 +229,7 @@ def sweep_command(
     skip_short: bool,
     batch: int,
     run: Run,
-) -> Sweep:
+) -> Result:
     """Score decoders against the texts of REFERENCE, whose beginnings they continue.
 
     The texts stay in FOLDER. An interrupted run can be resumed, and a run with more decoders generates only new texts.
@@ -258,8 +250,6 @@ def sweep_command(
 )
 @click.argument("reference")
 @systems_argument
-@embedder_options
-@reader_options
 @option(
     "--tokenize",
     type=click.Choice(["whitespace", "regex"]),
@@ -280,23 +270,17 @@ def sweep_command(
     "REFERENCE.",
 )
 @scorer_options
-@paired_option
-@repeats_option
-@rng_option
+@run_options("embedder", "read", "paired", "repeats", "rng")
 def baselines_command(
     reference: str,
     systems: tuple[str, ...],
-    embedder: EmbedderChoice,
-    read: SampleReader,
     tokenize: Literal["whitespace", "regex"],
     every: bool,
     tokenizer: str | None,
     save_statistics: str | None,
     scorer: ModelChoice | None,
-    paired: bool,
-    repeats: int,
-    rng: int,
-) -> Table:
+    run: Run,
+) -> Result:
     """Print other measures beside MAUVE: text statistics, Fréchet distance, precision and recall and more. --all adds
     optimal transport and every divergence.
 
@@ -313,20 +297,19 @@ def baselines_command(
     if find_statistics(reference) is not None:
         if save_statistics is not None:
             raise click.UsageError(f"--save-statistics needs samples; {reference} holds statistics already.")
-        others = {name: read(path) for name, path in name_systems(systems).items()}
-        chosen = embedder(next(iter(others.values())).kind)
-        return table(load_statistics(reference), others, embedder=chosen, rng=rng)
-    x, others = read_systems(read, reference, systems)
+        others = {name: run.read(path) for name, path in name_systems(systems).items()}
+        chosen = run.settings(next(iter(others.values())).kind).get("embedder")
+        return table(load_statistics(reference), others, embedder=chosen, rng=run.rng)
+    x, others = read_systems(run.read, reference, systems)
     if (scorer is not None or tokenizer is not None) and x.kind != "text":
         raise click.UsageError(f"--scorer and --tokenizer are for texts; {reference} holds {x.kind} samples.")
     split = tokenize if tokenizer is None else TokenFile(tokenizer)
     judge = None if scorer is None else scorer(x)
     rows: Literal["main", "all with noise"] = "all with noise" if every else "main"
-    chosen = embedder(x.kind)
+    settings = run.settings(x.kind)
     if save_statistics is not None:
-        x = _save_statistics(x, chosen, save_statistics)
-    run = partial(table, embedder=chosen, paired=paired, repeats=repeats, rng=rng, rows=rows)
-    measures = run(x, others, tokenize=split, scorer=judge)
+        x = _save_statistics(x, settings.get("embedder"), save_statistics)
+    measures = table(x, others, tokenize=split, scorer=judge, rows=rows, **settings)
     # A score looks for confounds by itself; the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 
@@ -363,7 +346,7 @@ def likelihoods_command(
     decoder: str,
     epsilon: float,
     read: SampleReader,
-) -> Likelihoods:
+) -> Result:
     """Print what the model thinks of human text, and what a surrogate of the human distribution thinks of both.
 
     For the model with its decoder, it prints perplexity, ε-perplexity, sparsemax score and JS. With --surrogate, it

@@ -13,7 +13,7 @@ from mallow.cli._printing import check_output, print_output
 from mallow.cli._samples import SampleReader, name_systems, read_arguments
 
 if TYPE_CHECKING:
-    from mallow.evaluate import ItemComparison
+    from mallow.results import Result
 
 
 @result_command(
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     help="Also print how many items are needed to detect this difference with 80% power.",
 )
 @out_option("Save the result as .json.")
-def items_command(
-    systems: tuple[str, ...], metric: str | None, clusters: str | None, detect: float | None
-) -> ItemComparison:
+def items_command(systems: tuple[str, ...], metric: str | None, clusters: str | None, detect: float | None) -> Result:
     """Compare the mean scores of two systems or more on the same items, such as the questions of a benchmark: paired
     differences with intervals, corrected p-values, ranks and tie groups.
 

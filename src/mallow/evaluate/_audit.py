@@ -252,33 +252,12 @@ def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:
     return len(texts) / spent  # loading takes most of the time
 
 
-def _shuffle(words: Words, rng: np.random.Generator) -> Words:
-    return [words[i] for i in rng.permutation(len(words))]
-
-
-def _keep_half(words: Words, rng: np.random.Generator) -> Words:
-    return words[: max(1, len(words) // 2)]
-
-
-def _keep_quarter(words: Words, rng: np.random.Generator) -> Words:
-    return words[: max(1, len(words) // 4)]
-
-
-def _loop(words: Words, rng: np.random.Generator) -> Words:
-    """The first twenty words again and again, to the length of the text."""
-    return [words[i % _LOOP] for i in range(len(words))]
-
-
-def _lower_case(words: Words, rng: np.random.Generator) -> Words:
-    return [word.lower() for word in words]
-
-
 EDITS: Mapping[str, Callable[[Words, np.random.Generator], Words]] = {
-    "words shuffled": _shuffle,
-    "first half": _keep_half,
-    "first quarter": _keep_quarter,
-    "looping": _loop,
-    "lower case": _lower_case,
+    "words shuffled": lambda words, rng: [words[i] for i in rng.permutation(len(words))],
+    "first half": lambda words, rng: words[: max(1, len(words) // 2)],
+    "first quarter": lambda words, rng: words[: max(1, len(words) // 4)],
+    "looping": lambda words, rng: [words[i % _LOOP] for i in range(len(words))],  # to the length of the text
+    "lower case": lambda words, rng: [word.lower() for word in words],
 }
 """The edits of the words of a text. Except for the loss of capital letters, each is a defect that models have."""
 

@@ -147,7 +147,7 @@ def compare_gaps(
     sizes = [min(len(pair[side]) for pair in sides.values()) for side in (0, 1)]
     cut = {name: _first_units(pair[0], pair[1], (sizes[0], sizes[1])) for name, pair in sides.items()}
     left_out = [sum(map(len, sides[name])) - sum(map(len, cut[name])) for name in sides]
-    settings = replace(settings, measure=measure_for(measure, next(iter(cut.values()))[0]))
+    settings = replace(settings, measure=measure_for(settings.measure, next(iter(cut.values()))[0]))
     scores = {name: score_embedded(*pair, settings) for name, pair in cut.items()}
     caveats = [caveat for name, score in scores.items() for caveat in rename_system(score.caveats, name)]
     result = GapDifference(

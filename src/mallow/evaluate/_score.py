@@ -252,23 +252,10 @@ class Score(Result):
         for name in SUMMARIES:
             low, high = self.interval.get(name, (float("nan"), float("nan")))
             corrected, certified = self.debiased.get(name, nothing), self.certified.get(name, nothing)
-            records.append(
-                {
-                    "summary": name,
-                    "score": getattr(self, name),
-                    "low": low,
-                    "high": high,
-                    "std": self.std[name],
-                    "debiased": corrected.value,
-                    "debiased_low": corrected.low,
-                    "debiased_high": corrected.high,
-                    "certified": certified.value,
-                    "certified_low": certified.low,
-                    "certified_high": certified.high,
-                    "self_score": self.self_score[name],
-                    "p_value": self.p_value,
-                }
-            )
+            record = {"summary": name, "score": getattr(self, name), "low": low, "high": high, "std": self.std[name]}
+            for key, estimate in (("debiased", corrected), ("certified", certified)):
+                record |= {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
+            records.append(record | {"self_score": self.self_score[name], "p_value": self.p_value})
         return records
 
     def brief(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class ScoredSystems(Result, ABC):
     main table has the `COLUMNS`, one row per score, unless it defines another one.
     """
 
-    ALSO = ("verdict",)
+    ALSO: ClassVar[tuple[str, ...]] = ("verdict",)
     COLUMNS: ClassVar[tuple[str, ...]]
 
     def __str__(self) -> str:

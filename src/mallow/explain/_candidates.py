@@ -260,8 +260,8 @@ def compare_answers(reference: Samples, model: Samples, evidence: Evidence) -> d
 def answers_candidate(reference: Samples, model: Samples, evidence: Evidence) -> list[Candidate]:
     """The candidate for the similarity of each sample to the other answers to its prompt: none or one."""
     likeness = _mean_cosines(reference, model, evidence)
-    words = (f"answers to one prompt that are {amount} alike" for amount in ("more", "less"))
-    return [] if likeness is None else [Candidate("region", likeness, contrast(*words, _COSINES))]
+    more, less = (f"answers to one prompt that are {amount} alike" for amount in ("more", "less"))
+    return [] if likeness is None else [Candidate("region", likeness, contrast(more, less, _COSINES))]
 
 
 def _mean_cosines(reference: Samples, model: Samples, evidence: Evidence) -> Array | None:

@@ -24,6 +24,7 @@ from mallow.explain._nearness import (
     neighbour_counts,
 )
 from mallow.explain._region import Example
+from mallow.explain._regions import make_example
 from mallow.results import Axes, Estimate, Result, TableData, at_most, draw, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
@@ -395,21 +396,12 @@ def _list_copies(
         ratio = float(at_y.ratio[row])
         as_near = int(np.searchsorted(ordered, ratio, side="right"))
         yield NearCopy(
-            _example(model, row),
-            _example(train, int(at_y.nearest[row])),
+            make_example(model, row),
+            make_example(train, int(at_y.nearest[row])),
             distance=settle(float(at_y.distance[row]), _DIGITS),
             ratio=settle(ratio, _DIGITS),
             rarity=settle((1 + as_near) / (1 + len(ordered)), _DIGITS),
         )
-
-
-def _example(samples: Samples, row: int) -> Example:
-    return Example(
-        row,
-        samples.ids[row] if samples.ids else None,
-        samples.texts[row] if samples.texts else None,
-        str(samples.images[row]) if samples.images else None,
-    )
 
 
 def _find_doubts(reference: Samples, model: Samples, train: Samples, at_x: Neighbours, seed: int) -> Iterator[Caveat]:

@@ -71,16 +71,13 @@ def unit_p_values(partition: Partition, evidence: Evidence) -> Array:
     single = of_p + of_q == 1
     if not (single | (of_p == of_q)).all():
         return _robust_p_values(partition, evidence)
-    in_p, in_q = (units.totals(side, np.eye(partition.bins)[labels]) for side, labels in enumerate(_labels(partition)))
+    sides = enumerate((partition.p_labels, partition.q_labels))
+    in_p, in_q = (units.totals(side, np.eye(partition.bins)[labels]) for side, labels in sides)
     alone = int(np.count_nonzero(single & (of_p == 1))), int(np.count_nonzero(single & (of_q == 1)))
     p_values = [
         _exchange_p_value(p.astype(int), q.astype(int), single, alone) for p, q in zip(in_p.T, in_q.T, strict=True)
     ]
     return np.array(p_values)
-
-
-def _labels(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return partition.p_labels, partition.q_labels
 
 
 def _exchange_p_value(
@@ -110,7 +107,7 @@ def _log_choose(n: int, k: Any) -> Array:
 
 
 def _robust_p_values(partition: Partition, evidence: Evidence) -> Array:
-    labels = np.concatenate(_labels(partition))
+    labels = np.concatenate([partition.p_labels, partition.q_labels])
     inside = sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), (len(labels), partition.bins))
     _, z = UnitTests.of(evidence).difference(inside)
     return two_sided(z)
@@ -159,7 +156,8 @@ def tabulate_bins(masses: Masses, divergence: Divergence, evidence: Evidence) ->
 def small_bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
     """A caveat if most bins could not be significant even with all their units on one side."""
     units, bins = evidence.units, partition.bins
-    touched = [np.unique(unit * bins + label) for unit, label in zip(units.sets, _labels(partition), strict=True)]
+    labels = (partition.p_labels, partition.q_labels)
+    touched = [np.unique(unit * bins + label) for unit, label in zip(units.sets, labels, strict=True)]
     pooled = np.bincount(np.unique(np.concatenate(touched)) % bins, minlength=bins)  # the number of units in each bin
     n, m = (len(np.unique(unit)) for unit in units.sets)
     extremes = [np.minimum(pooled, n), np.maximum(pooled - m, 0)]  # all from the reference; all from the model
