@@ -18,8 +18,7 @@ import click
 
 from mallow._optional import did_you_mean
 from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _items, _study
-from mallow.cli._commands import debug_option
-from mallow.cli._config import config_option
+from mallow.cli._commands import config_option, debug_option
 from mallow.cli._printing import (
     exit_code_of,
     explain_failure,

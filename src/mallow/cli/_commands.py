@@ -6,13 +6,12 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from mallow._files import atomic_file, parse_json, read_text, refuse_special, write_text
 from mallow._optional import optional
-from mallow.cli._config import report_config
 from mallow.cli._printing import (
     FORMATS,
     Option,
@@ -31,7 +30,9 @@ from mallow.errors import InputError
 if TYPE_CHECKING:
     from mallow.results import Result
 
-_PENDING = "mallow.cli.files"  # the key in click's context
+_PENDING = "mallow.cli.files"  # keys in click's context
+_CONFIG = "mallow.config"
+_PROJECT = "pyproject.toml"
 _QUIET = "Show no progress, warnings or caveats on standard error."
 
 
@@ -42,7 +43,7 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def call_in_own_words(*args: Any, **options: Any) -> Any:
-            report_config()
+            _report_config()
             try:
                 return function(*args, **options)
             except InputError as error:
@@ -144,6 +145,34 @@ def _flag(names: list[str], help_text: str, act: Callable[[click.Context], None]
             act(ctx)
 
     return click.Option(names, is_flag=True, expose_value=False, callback=on_flag, help=help_text)
+
+
+def config_option() -> click.Option:
+    """--config: defaults for the options of all commands, by default from the project file, if there is one."""
+
+    def on_config(ctx: click.Context, _parameter: click.Parameter, path: str | None) -> None:
+        found = (_PROJECT, False) if path is None else (path, True)
+        wanted = isinstance(ctx.command, click.Group) and not ctx.resilient_parsing
+        if wanted and (path is not None or os.path.exists(_PROJECT)):
+            from mallow.cli._config import read_defaults
+
+            defaults = read_defaults(cast(click.Group, ctx.command), *found)
+            if defaults is not None:
+                ctx.default_map, ctx.meta[_CONFIG] = defaults, found
+
+    help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, "
+    help_text += "if there is one]"
+    return click.Option(
+        ["--config"], metavar="FILE", expose_value=False, is_eager=True, callback=on_config, help=help_text
+    )
+
+
+def _report_config() -> None:
+    ctx = click.get_current_context()
+    if _CONFIG in ctx.meta:
+        from mallow.cli._config import report_config
+
+        report_config(ctx, *ctx.meta[_CONFIG])
 
 
 def debug_option() -> click.Option:

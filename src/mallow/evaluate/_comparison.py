@@ -10,6 +10,7 @@ from mallow._optional import did_you_mean
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._score import Score, brief_values
 from mallow.evaluate._systems import (
+    CERTIFIED,
     OrderedSystems,
     ScoredSystems,
     SystemPair,
@@ -20,7 +21,6 @@ from mallow.evaluate._systems import (
 from mallow.evidence import LEVEL, Signature
 from mallow.results import Axes, TableData, draw, join_names, number_cell
 
-CERTIFIED = ("certified\nMAUVE", "95% upper\nbound")
 _SHOWN = 0.001  # published scores are printed with three digits
 
 

@@ -11,14 +11,15 @@ import numpy as np
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import CERTIFIED, Difference
+from mallow.evaluate._comparison import Difference
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evaluate._systems import ScoredSystems
+from mallow.evaluate._systems import CERTIFIED, ScoredSystems
 from mallow.evidence import (
     LEVEL,
     MAUVE_STAR,
     Certificate,
+    Evidence,
     Measure,
     find_units,
     measure_for,
@@ -163,16 +164,12 @@ def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference
     if one.evidence is None or other.evidence is None:
         raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     every = np.unique(np.concatenate([one.evidence.keys, other.evidence.keys]))
-    certificates = [_on_units(score, measure, every) for score in (one, other)]
-    gap = subtract_certificates(certificates[0], certificates[1])
+    gap = subtract_certificates(*(_on_units(evidence, measure, every) for evidence in (one.evidence, other.evidence)))
     return Difference(first, second, gap.value, gap.interval, gap.p_value, gap.p_value)
 
 
-def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
-    """The certificate of a score, with its influence on units that are numbered by the keys of both pairs."""
-    evidence = score.evidence
-    if evidence is None:
-        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
+def _on_units(evidence: Evidence, measure: Measure, keys: Any) -> Certificate:
+    """The certificate of a pair, with its influence on units that are numbered by the keys of both pairs."""
     certificate = evidence.certify(measure.divergence, measure.area_scale)
     influence: Array = np.zeros((len(keys), certificate.influence.shape[1]))
     np.add.at(influence, np.searchsorted(keys, evidence.keys), certificate.influence)

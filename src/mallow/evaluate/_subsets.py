@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from mallow.caveats import rename_system, unique_caveats
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._comparison import CERTIFIED, Difference
+from mallow.evaluate._comparison import Difference
 from mallow.evaluate._gaps import subtract_scores
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evaluate._systems import ScoredSystems, score_cells, score_record
+from mallow.evaluate._systems import CERTIFIED, ScoredSystems, score_cells, score_record
 from mallow.evidence import LEVEL, holm, measure_for
 from mallow.results import TableData, join_names, p_number, p_text
 from mallow.samples import Samples

@@ -22,6 +22,7 @@ from mallow.results import (
     render,
 )
 
+CERTIFIED = ("certified\nMAUVE", "95% upper\nbound")  # the titles of the first columns
 _MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
 _NOT_COMPUTED = "not computed"
 # The columns available to tables of scores.
@@ -101,9 +102,7 @@ class OrderedSystems(ScoredSystems):
     @property
     def best(self) -> tuple[str, ...]:
         """The first system, and the systems that do not differ from it significantly."""
-        first, *others = self.scores
-        apart = {pair.systems for pair in self.differences if pair.significant}
-        return (first, *(other for other in others if frozenset((first, other)) not in apart))
+        return self._tied_with(next(iter(self.scores)))
 
     @property
     def last(self) -> str | None:
@@ -115,9 +114,11 @@ class OrderedSystems(ScoredSystems):
     @property
     def worst(self) -> tuple[str, ...]:
         """The last system, after the systems that do not differ from it significantly."""
-        *others, last = self.scores
+        return self._tied_with(list(self.scores)[-1])
+
+    def _tied_with(self, name: str) -> tuple[str, ...]:
         apart = {pair.systems for pair in self.differences if pair.significant}
-        return (*(other for other in others if frozenset((last, other)) not in apart), last)
+        return tuple(other for other in self.scores if frozenset((name, other)) not in apart)
 
     @abstractmethod
     def difference_table(self, form: str = "text", *, width: int | None = None) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
-from mallow.evaluate._comparison import CERTIFIED, ComparedSystems, Comparison, Difference
+from mallow.evaluate._comparison import ComparedSystems, Comparison, Difference
 from mallow.evaluate._run import Settings
-from mallow.evaluate._systems import render_differences, score_cells
+from mallow.evaluate._systems import CERTIFIED, render_differences, score_cells
 from mallow.evidence import LEVEL, MAUVE_STAR, Measure, Pairs
 from mallow.results import Axes, TableData, draw, join_names, p_text
 from mallow.samples import Samples

@@ -9,7 +9,7 @@ import math
 import re
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from mallow._checks import one_of
 from mallow._optional import optional
 from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score, Sweep, Track
-from mallow.results import Result
+from mallow.results import Estimate, Result
 from mallow.samples import Samples
 
 
@@ -97,39 +97,28 @@ def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
     raise InputError(f"`result` must be a Score, Comparison, Sweep or Track; got {type(result).__name__}.")
 
 
-_NAMES = (
-    "mauve",
-    "mauve_low",
-    "mauve_high",
-    "certified",
-    "certified_at_most",
-    "frontier_integral",
-    "midpoint",
-    "self_score",
-    "p_value",
-)
+_NOTHING = Estimate(math.nan, math.nan, math.nan)
+_NUMBERS: dict[str, Callable[[Score], float]] = {
+    "mauve": lambda score: score.mauve,
+    "mauve_low": lambda score: score.interval.get("mauve", (math.nan, math.nan))[0],
+    "mauve_high": lambda score: score.interval.get("mauve", (math.nan, math.nan))[1],
+    "certified": lambda score: score.certified.get("mauve", _NOTHING).value,
+    "certified_at_most": lambda score: score.certified.get("mauve", _NOTHING).high,
+    "frontier_integral": lambda score: score.frontier_integral,
+    "midpoint": lambda score: score.midpoint,
+    "self_score": lambda score: score.self_score["mauve"],
+    "p_value": lambda score: score.p_value,
+}
 
 
 def _numbers(score: Score, prefix: str) -> dict[str, float]:
-    low, high = score.interval.get("mauve", (math.nan, math.nan))
-    certified = score.certified.get("mauve")
-    values = (
-        score.mauve,
-        low,
-        high,
-        math.nan if certified is None else certified.value,
-        math.nan if certified is None else certified.high,
-        score.frontier_integral,
-        score.midpoint,
-        score.self_score["mauve"],
-        score.p_value,
-    )
-    return {f"{prefix}/{name}": value for name, value in zip(_NAMES, values, strict=True) if math.isfinite(value)}
+    values = {f"{prefix}/{name}": number(score) for name, number in _NUMBERS.items()}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 def missing_numbers(prefix: str) -> dict[str, float]:
     """NaN for every number of a monitor, for programs that expect these numbers although there is no score."""
-    return {f"{prefix}/{name}": math.nan for name in (*_NAMES, "alarm")}
+    return {f"{prefix}/{name}": math.nan for name in (*_NUMBERS, "alarm")}
 
 
 OnError = Literal["warn", "raise"]
