@@ -146,7 +146,8 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
             for caveat in caveats
             if (caveat.system, caveat.kind) == (system, "duplicates")
         )
-        items, distinct = len(side) - repeats, _count_distinct(side.require_features())
+        items = len(side) - repeats
+        distinct = len({hash(row.tobytes()) for row in np.ascontiguousarray(side.require_features())})
         if (items - distinct) / len(side) > _SAME_FEATURES:
             merged = True
             yield Caveat(
@@ -170,11 +171,6 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
             name,
             {"spread": spread},
         )
-
-
-def _count_distinct(features: NDArray[Any]) -> int:
-    """The number of different rows."""
-    return len({hash(row.tobytes()) for row in np.ascontiguousarray(features)})
 
 
 def _relative_spread(x: NDArray[Any], y: NDArray[Any]) -> float:

@@ -17,7 +17,7 @@ from typing import NoReturn
 import click
 
 from mallow._optional import did_you_mean
-from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _items, _study
+from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _study
 from mallow.cli._commands import config_option, debug_option
 from mallow.cli._printing import (
     exit_code_of,
@@ -64,8 +64,8 @@ cli.params += [config_option(), debug_option()]
 for _command in (
     *(_evaluate.score_command, _evaluate.compare_command, _evaluate.track_command, _evaluate.permutation_test_command),
     *(_evaluate.plan_command, _evaluate.check_command, _evaluate.robust_command, _evaluate.gaps_command),
-    *(_evaluate.same_command, _items.items_command),
-    *(_evaluate.passport_group, _generate.baselines_command, _items.fid_command, _generate.likelihoods_command),
+    *(_evaluate.same_command, _evaluate.items_command),
+    *(_explain.passport_group, _generate.baselines_command, _generate.fid_command, _generate.likelihoods_command),
     *(_explain.report_command, _explain.demo_command, _explain.diagnose_command, _explain.audit_command),
     *(_generate.generate_command, _generate.sweep_command, _embed.embed_command, _embed.cache_group),
     *(_study.study_group, _human.annotate_command),

@@ -1,4 +1,4 @@
-"""The commands of `mallow.evaluate`: score, compare, track, permutation-test, plan, check, robust, gaps, passport."""
+"""The commands of `mallow.evaluate`: score, compare, track, permutation-test, plan, check, robust, gaps, items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from mallow.cli._commands import check_output_file, do_at_end, out_option, result_command, save_text
 from mallow.cli._options import EmbedderChoice, Run, bundle, option, run_options, systems_argument
-from mallow.cli._samples import embed_once, expand_glob, name_systems, read_arguments, read_systems
+from mallow.cli._samples import embed_once, expand_glob, name_systems, read_arguments, read_key, read_systems
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Questions:
         from mallow.explain import memorisation
 
         target = None if self.passport is None else check_output_file(self.passport, ".json")
-        secret = _read_key(self.key)
+        secret = read_key(self.key)
         columns = {
             name: (run.read.column(paths[0], name), run.read.column(paths[1], name))
             for name in (self.match_column, self.by)
@@ -75,13 +75,6 @@ class Questions:
             made = make_passport(whole, x, y, measure=options["measure"], embedder=options["embedder"], key=secret)
             do_at_end(save_text, target, made.to_json())
         return ScoreParts(whole, **parts)
-
-
-def _read_key(path: str | None) -> str | None:
-    """The secret in a file, without white space around it."""
-    from mallow._files import read_text
-
-    return None if path is None else read_text(path).strip()
 
 
 _question_options = bundle(
@@ -393,31 +386,35 @@ def same_command(a: str, b: str, permutations: int, run: Run) -> Result:
     return same_model(x, y, permutations=permutations, **({"embedder": None} | settings))
 
 
-@click.group(
-    "passport",
-    short_help="Check a file that `mallow score --passport` wrote.",
-    epilog="\b\nExample:\n  mallow passport verify passport.json",
-)
-def passport_group() -> None:
-    """Check a file that `mallow score --passport` wrote, without the data, the embedder or the model."""
-
-
 @result_command(
-    "verify",
-    "Recompute the score from its passport.",
-    example="mallow passport verify passport.json",
-    exit_code=lambda check: 0 if check.consistent else 1,
+    "items",
+    "Compare systems by their scores on the same items.",
+    example="mallow items small.jsonl large.jsonl --metric correct",
+    plot="the ranks that each system may have, with tie groups",
 )
-@click.argument("file")
-@option("--key", metavar="FILE", help="A file with the secret, or with the public Ed25519 key (PEM).")
-def verify_command(file: str, key: str | None) -> Result:
-    """Check the seals of a passport, and recompute the numbers that it allows. Exit 1 if something does not agree.
+@systems_argument
+@option("--metric", metavar="NAME", help="The score to compare, where the files have several, such as acc_norm.")
+@option(
+    "--clusters",
+    metavar="FIELD",
+    help="The field that holds the cluster of an item, such as doc.passage.  [default: cluster, where there is one]",
+)
+@option(
+    "--detect",
+    type=float,
+    metavar="DIFFERENCE",
+    help="Also print how many items are needed to detect this difference with 80% power.",
+)
+@out_option("Save the result as .json.")
+def items_command(systems: tuple[str, ...], metric: str | None, clusters: str | None, detect: float | None) -> Result:
+    """Compare the mean scores of two systems or more on the same items, such as the questions of a benchmark: paired
+    differences with intervals, corrected p-values, ranks and tie groups.
 
-    Without a key, the check can show that a passport is consistent, but not who made it.
+    Each PATH holds the scores of one system: samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect,
+    per_instance_stats.json of HELM, or .jsonl, .json or .csv with the columns item (or id), score and, if wanted,
+    cluster. Items of one cluster, such as questions about one passage, depend on each other. Repeated samples of an
+    item are averaged first.
     """
-    from mallow.evaluate import verify_passport
+    from mallow.evaluate import compare_items
 
-    return verify_passport(file, key=_read_key(key))
-
-
-passport_group.add_command(verify_command)
+    return compare_items(name_systems(systems), metric=metric, clusters=clusters, detect=detect)

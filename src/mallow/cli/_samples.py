@@ -178,3 +178,8 @@ def _file_of(path: str) -> str:
 def read_lines(path: str) -> list[str]:
     """The lines of a text file that are not empty, such as names or ids."""
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
+
+
+def read_key(path: str | None) -> str | None:
+    """The secret in a file, without white space around it."""
+    return None if path is None else read_text(path).strip()

@@ -111,8 +111,9 @@ class Audit(Result):
     caveats: tuple[Caveat, ...] = ()
 
     def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), "", self._rate_line()]
-        return self._with_caveats(lines)
+        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
+        line = f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
+        return self._with_caveats([self.verdict, "", self.table(), "", line])
 
     @property
     def verdict(self) -> str:
@@ -142,10 +143,6 @@ class Audit(Result):
         ax.set_xlabel("change of certified MAUVE by the edit, with its 95% interval")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
-
-    def _rate_line(self) -> str:
-        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
-        return f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
 
     def _table(self) -> TableData:
         rows = [[_UNTOUCHED, f"{self.untouched:.4f}", f"{self.untouched_certified:.4f}", "–", ""]]

@@ -12,8 +12,9 @@ from mallow.caveats import ALIGNMENTS, REMOVED_BY, align_samples, chosen_alignme
 from mallow.embed import AnyEmbedder, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, overall, single_threaded_blas
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._evaluation import open_systems
 from mallow.evaluate._run import Settings
-from mallow.evaluate._score import Score, score_whole
+from mallow.evaluate._score import Score, score_system
 from mallow.evaluate._subsets import GroupScores, MatchedScore, score_groups, score_matched
 from mallow.evidence import MAUVE_STAR, Measure, hold_out, measure_for
 from mallow.results import at_most
@@ -140,7 +141,8 @@ def score(
         sets = align_samples(read_all(pair, embedder, lazy=is_whole, paired=paired), align)
         x, y = embed_all(sets, embedder, lazy=is_whole, prompts=prompts).values()
         if is_whole:
-            whole = score_whole(x, y, settings, engine)
+            with open_systems({"model": (x, y)}, settings.measure, engine) as systems:  # which may be in shards
+                whole = score_system(systems, settings)
             result = _with_measured_caveats(whole, sets, embedder, settings, prompts)
         elif by is not None:
             result = score_groups(x.load(), y.load(), by, settings)
@@ -207,13 +209,11 @@ def _removes(name: str, caveat: Caveat, sets: Mapping[str, Samples]) -> bool:
     """Whether an alignment leaves fewer caveats of this kind."""
     if ALIGNMENTS[name][0] != next(iter(sets.values())).kind:
         return False
-    before, after = (_kinds(each) for each in (sets, align_samples(sets, name)))
-    return after.count(caveat.kind) < before.count(caveat.kind)
-
-
-def _kinds(sets: Mapping[str, Samples]) -> Sequence[str]:
-    reference, model = sets.values()
-    return [caveat.kind for caveat in find_confounds(reference, {"model": model}) if caveat.system == "model"]
+    counts = []
+    for reference, model in (sets.values(), align_samples(sets, name).values()):
+        found = find_confounds(reference, {"model": model})
+        counts.append(sum((one.kind, one.system) == (caveat.kind, "model") for one in found))
+    return counts[1] < counts[0]
 
 
 def _limit(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None, measure: Measure, prompts: str) -> float:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
-from mallow.engine import AnyEngine, settle
+from mallow.engine import settle
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems, open_systems
+from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems
 from mallow.evaluate._run import (
     Run,
     Settings,
@@ -314,18 +314,13 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     return values | {"self_score": round(score.self_score[name], 4)}
 
 
-def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
-    """The score of all samples of the reference and of the model, which may be in shards, without warnings."""
-    with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
-        return _score_system(systems, settings)
-
-
 def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
     """The score of samples that have features, with caveats in the result and no warnings."""
-    return _score_system(LoadedSystems.of({"model": (reference, model)}), settings)
+    return score_system(LoadedSystems.of({"model": (reference, model)}), settings)
 
 
-def _score_system(systems: Systems, settings: Settings) -> Score:
+def score_system(systems: Systems, settings: Settings) -> Score:
+    """The score of a single system, without warnings."""
     (result,) = build_scores(evaluate_systems(systems, settings), "model")
     return result
 

@@ -32,7 +32,6 @@ from mallow.evidence import (
 from mallow.explain._reasons import Reason, find_reasons, verdict_text
 from mallow.explain._region import OffTopic, Region, Telltale, image_grid, in_one_line
 from mallow.explain._regions import (
-    Sides,
     describe_regions,
     find_off_topic,
     find_telltales,
@@ -356,7 +355,8 @@ def diagnose_embedded(
             spaces=evidence.spaces,
         ),
         caveats=(
-            *_embedder_caveats(sides),
+            *rename_system(reference.caveats, "reference"),
+            *rename_system(model.caveats, "model"),
             *masses.caveats,
             *small_bin_caveats(table.partition, evidence),
             *evidence_caveats(evidence),
@@ -404,7 +404,3 @@ def _points_near_centres(quantize: Quantize, prepared: Prepared, x: Features, y:
     if isinstance(quantize.codebook, Codebook):
         return quantize.codebook.reduce(x), quantize.codebook.reduce(y)
     return prepared.points[prepared.group[: len(x)]], prepared.points[prepared.group[len(x) :]]
-
-
-def _embedder_caveats(sides: Sides) -> list[Caveat]:
-    return [*rename_system(sides[0].caveats, "reference"), *rename_system(sides[1].caveats, "model")]
