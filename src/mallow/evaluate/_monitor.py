@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import seed_from
 from mallow.caveats import refuse_without_answer
-from mallow.embed import (
-    AnyEmbedder,
-    check_prompts,
-    embed_samples,
-    spaces_of_texts,
-)
+from mallow.embed import AnyEmbedder, check_prompts, embed_samples, spaces_of_texts
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, warn_about
 from mallow.estimate import Codebook, Quantize, as_features

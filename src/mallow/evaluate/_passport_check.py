@@ -17,11 +17,7 @@ import numpy as np
 from mallow._files import parse_json, read_text
 from mallow.errors import Caveat, InputError
 from mallow.evaluate._passport import SEAL_NAMES, Passport, as_bytes, canonical_digest, is_signed, seal_of_key
-from mallow.evidence import (
-    LEVEL,
-    SUMMARIES,
-    certify,
-)
+from mallow.evidence import LEVEL, SUMMARIES, certify
 from mallow.results import Axes, Result, TableData, draw
 
 

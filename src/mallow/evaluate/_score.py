@@ -24,15 +24,7 @@ from mallow.evaluate._run import (
     published_errors,
     spread,
 )
-from mallow.evidence import (
-    SUMMARIES,
-    Certificate,
-    Evidence,
-    Measure,
-    Signature,
-    describe_units,
-    make_signature,
-)
+from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Signature, describe_units, make_signature
 from mallow.explain import Reason, numbers_apart, verdict_text
 from mallow.results import (
     Axes,

@@ -31,13 +31,7 @@ from mallow.evidence import (
 )
 from mallow.explain._reasons import Reason, find_reasons, verdict_text
 from mallow.explain._region import OffTopic, Region, Telltale, image_grid, in_one_line
-from mallow.explain._regions import (
-    describe_regions,
-    find_off_topic,
-    find_telltales,
-    small_bin_caveats,
-    tabulate_bins,
-)
+from mallow.explain._regions import describe_regions, find_off_topic, find_telltales, small_bin_caveats, tabulate_bins
 from mallow.results import Axes, Estimate, Result, TableData, draw, p_text, render
 from mallow.samples import Samples
 from mallow.theory import extrapolated
