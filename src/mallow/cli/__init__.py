@@ -90,7 +90,9 @@ def _run() -> int:
         code = _call(flags)
         finish_output()
     except click.ClickException as error:  # its exit code is 2 for wrong usage
-        print_message(_shown(error))
+        text = io.StringIO()
+        error.show(file=text)
+        print_message(text.getvalue().rstrip())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
         print_message("mallow: stopped")
@@ -111,10 +113,3 @@ def _call(flags: set[str]) -> int:
     # The value is what a command passed to `exit`, if it did. If the reader of a pipe has left, click exits with 1.
     code = cli(prog_name="mallow", standalone_mode=False, obj=flags, **narrow)
     return code if isinstance(code, int) else 0
-
-
-def _shown(error: click.ClickException) -> str:
-    """What click prints about wrong usage."""
-    text = io.StringIO()
-    error.show(file=text)
-    return text.getvalue().rstrip()

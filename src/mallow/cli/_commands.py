@@ -43,7 +43,11 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def call_in_own_words(*args: Any, **options: Any) -> Any:
-            _report_config()
+            ctx = click.get_current_context()
+            if _CONFIG in ctx.meta:
+                from mallow.cli._config import report_config
+
+                report_config(ctx, *ctx.meta[_CONFIG])
             try:
                 return function(*args, **options)
             except InputError as error:
@@ -165,14 +169,6 @@ def config_option() -> click.Option:
     return click.Option(
         ["--config"], metavar="FILE", expose_value=False, is_eager=True, callback=on_config, help=help_text
     )
-
-
-def _report_config() -> None:
-    ctx = click.get_current_context()
-    if _CONFIG in ctx.meta:
-        from mallow.cli._config import report_config
-
-        report_config(ctx, *ctx.meta[_CONFIG])
 
 
 def debug_option() -> click.Option:

@@ -189,7 +189,9 @@ def explain_failure(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "something in the input is nested too deeply. Flatten it, or remove what is not needed."
     if isinstance(error, OSError) and error.strerror:
-        return f"{_files_of(error)}: {error.strerror}. {_WAYS_OUT.get(error.errno or 0, _DEFECT)}"
+        names = [name if isinstance(name, str) else repr(name) for name in (error.filename, error.filename2) if name]
+        files = one_line(" → ".join(map(str, names))) or "a file or stream"
+        return f"{files}: {error.strerror}. {_WAYS_OUT.get(error.errno or 0, _DEFECT)}"
     reason = one_line(f"{type(error).__name__}{_details(error)}")
     if (line_of_user := _line_of_user(error)) is not None:
         return f"{line_of_user}: {reason}. The error is in code that mallow was asked to run; --debug shows all of it."
@@ -231,11 +233,6 @@ def say_as_options(message: str, options: Mapping[str, str]) -> str:
 def _details(error: BaseException) -> str:
     text = one_line(str(error)).rstrip(".")
     return f": {text[:500]}" if text else ""
-
-
-def _files_of(error: OSError) -> str:
-    names = [name if isinstance(name, str) else repr(name) for name in (error.filename, error.filename2) if name]
-    return one_line(" → ".join(map(str, names))) if names else "a file or stream"
 
 
 def _line_of_user(error: BaseException) -> str | None:

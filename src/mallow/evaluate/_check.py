@@ -219,8 +219,7 @@ def check_regression(
     prompts = "joint" if "prompts" in evidence_before.spaces else "ignore"
     sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts=prompts)
     now = score_embedded(sides["reference"], sides["model"], settings)
-    _refuse_other_embedder(before, now)
-    _refuse_other_spaces(evidence_before, _evidence_of(now))
+    _refuse_other_evidence(before, now)
     caveats = [*now.caveats, *_changes_since(before, now)]
     evidence_now = _cut_to_baseline(evidence_before, _evidence_of(now), sides, settings)
     if _same_samples(before, now):
@@ -312,17 +311,14 @@ def _same_measure(before: Score, measure: Measure | str | None) -> Measure:
     return measure
 
 
-def _refuse_other_embedder(before: Score, now: Score) -> None:
+def _refuse_other_evidence(before: Score, now: Score) -> None:
     there, here = (f"{result.signature.embedder}, width={result.signature.width}" for result in (before, now))
     if there != here:
         raise InputError(
             f"`embedder` must be the embedder of the baseline, {there}; got {here}. Scores of two embedders cannot be "
             "compared: pass the same one, or score the baseline again."
         )
-
-
-def _refuse_other_spaces(before: Evidence, now: Evidence) -> None:
-    there, here = (", ".join(["features", *one.spaces]) for one in (before, now))
+    there, here = (", ".join(["features", *_evidence_of(score).spaces]) for score in (before, now))
     if there != here:
         raise InputError(
             f"`baseline` must use the same evidence as this score, {here}; it used {there}. More evidence "

@@ -138,10 +138,13 @@ def _compare_systems(evaluation: Evaluation, baseline: str | None) -> Comparison
     sizes = system_size_caveats(
         {name: sum(len(run.model) for run in of_system) for name, of_system in evaluation.runs.items()}
     )
-    scores = _all_scores(evaluation)
+    names, held_out = list(evaluation.runs), evaluation.held_out
+    tasks = [partial(build_scores, evaluation, name) for name in names]
+    outcomes = run_systems(tasks, held_out.samples.values(), progress=("scoring", names))
+    scores = {name: _mean_score(name, of_system) for name, of_system in zip(names, outcomes, strict=True)}
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in scores if name != baseline] if baseline else list(combinations(scores, 2))
-    differences = _all_differences(evaluation.held_out, against)
+    differences = _all_differences(held_out, against)
     variance = _all_variances(evaluation.settings.measure, evaluation.runs, scores)
     ranks, groups = ({}, ()) if baseline else rank_systems(order, differences)
     return Comparison(
@@ -154,13 +157,6 @@ def _compare_systems(evaluation: Evaluation, baseline: str | None) -> Comparison
         signature=scores[order[0]].signature,
         caveats=unique_caveats([*sizes, *(caveat for score in scores.values() for caveat in score.caveats)]),
     )
-
-
-def _all_scores(evaluation: Evaluation) -> dict[str, Score]:
-    names = list(evaluation.runs)
-    tasks = [partial(build_scores, evaluation, name) for name in names]
-    outcomes = run_systems(tasks, evaluation.held_out.samples.values(), progress=("scoring", names))
-    return {name: _mean_score(name, scores) for name, scores in zip(names, outcomes, strict=True)}
 
 
 def _mean_score(name: str, scores: list[Score]) -> Score:

@@ -200,7 +200,9 @@ def _with_measured_caveats(
             remedies[name] = f"To score with the same {same} on both sides, pass {option}."
         else:
             values |= {"limit": limit, "limit_aligned": _limit(others, embedder, settings.measure, prompts)}
-            remedies[name] = f"With the same {same} on both sides, {_change(values)}: {option}."
+            most, most_aligned = at_most(limit), at_most(values["limit_aligned"])
+            change = f"still at most {most}" if most == most_aligned else f"at most {most_aligned} instead of {most}"
+            remedies[name] = f"With the same {same} on both sides, MAUVE is {change}: {option}."
         caveats.append(Caveat(caveat.kind, f"{caveat.message} {remedies[name]}", caveat.system, values))
     return replace(score, caveats=tuple(caveats))
 
@@ -222,8 +224,3 @@ def _limit(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None, meas
     with single_threaded_blas():
         held_out = hold_out(measure_for(measure, x), {"model": (x, y)})
     return held_out.certificates["model"].estimates["mauve"].high
-
-
-def _change(values: Mapping[str, float]) -> str:
-    before, after = at_most(values["limit"]), at_most(values["limit_aligned"])
-    return f"MAUVE is still at most {after}" if before == after else f"MAUVE is at most {after} instead of {before}"

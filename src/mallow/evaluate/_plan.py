@@ -24,11 +24,8 @@ from mallow.samples import Samples
 _FEWEST = 100  # samples of a pilot; chosen: with fewer, almost nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding
 _FAR = 30  # multiple of the pilot beyond which a plan is doubtful; chosen
-_CONSTANT, _PER_DIMENSION, _METRIC = (
-    5.0,
-    1.85,
-    1.3,
-)  # of the parameters that a witness must learn; fitted in experiments/honesty/plan.py
+# Of the parameters that a witness must learn; fitted in experiments/honesty/plan.py.
+_CONSTANT, _PER_DIMENSION, _METRIC = 5.0, 1.85, 1.3
 _LEAST, _MOST = 0.7, 3.0  # limits for the noise of a pilot, as a multiple of the noise for Gaussians; chosen
 _LIMIT = 2**40  # samples beyond which no plan is made
 

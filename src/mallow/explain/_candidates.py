@@ -200,10 +200,13 @@ def column_candidates(features: Standardised, tests: UnitTests, level: float) ->
     shifts = (features.means[0] - features.means[1]) / scale
     spreads = (features.deviations[0] ** 2 - features.deviations[1] ** 2) / scale**2
     candidates = []
-    for differences, phrase_of in ((shifts, _mean_phrase), (spreads, _spread_phrase)):
+    for name, differences, moments, amounts in (
+        ("mean", shifts, features.means, ("larger values", "smaller values")),
+        ("standard deviation", spreads, features.deviations, ("more spread", "less spread")),
+    ):
         tried = np.argsort(-np.abs(differences), kind="stable")[:_TRIED]
         columns = features.columns(tried)
-        if phrase_of is _spread_phrase:
+        if differences is spreads:
             columns = columns**2
         columns = np.apply_along_axis(clip_tails, 0, columns)
         delta, z = tests.difference(columns)
@@ -213,18 +216,10 @@ def column_candidates(features: Standardised, tests: UnitTests, level: float) ->
         clear = np.flatnonzero(adjusted < level)
         if len(clear):
             shown = clear[np.argsort(p_values[clear], kind="stable")][:_SHOWN]
-            together, phrase = columns[:, clear] @ delta[clear], phrase_of(features, tried[shown])
+            together, phrase = columns[:, clear] @ delta[clear], _column_phrase(tried[shown], moments, amounts, name)
             p_value, corrected = float(p_values[shown].max()), float(adjusted[shown].max())
             candidates.append(Candidate("trait", together, phrase, p_value=p_value, adjusted=corrected))
     return candidates
-
-
-def _mean_phrase(features: Standardised, columns: NDArray[np.intp]) -> Phrase:
-    return _column_phrase(columns, features.means, ("larger values", "smaller values"), "mean")
-
-
-def _spread_phrase(features: Standardised, columns: NDArray[np.intp]) -> Phrase:
-    return _column_phrase(columns, features.deviations, ("more spread", "less spread"), "standard deviation")
 
 
 def _column_phrase(columns: NDArray[np.intp], moments: Array, amounts: tuple[str, str], name: str) -> Phrase:

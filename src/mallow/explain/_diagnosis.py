@@ -16,7 +16,7 @@ from mallow._files import make_folder
 from mallow.caveats import evidence_caveats, refuse_without_answer, rename_system
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate import Codebook, Features, Prepared, Quantize
+from mallow.estimate import Codebook, Quantize
 from mallow.evidence import (
     MAUVE_STAR,
     Evidence,
@@ -322,13 +322,21 @@ def diagnose_embedded(
     if evidence is None:
         evidence = hold_out(measure, {"model": sides}).evidence["model"]
     if quantize.bins == "auto" and not isinstance(quantize.codebook, Codebook):
-        quantize = replace(quantize, bins=_readable_bins(len(x), len(y)))
+        # √(n + m), so that the average number of samples per bin equals the number of bins. Fewer bins mix a topic with
+        # its neighbours, and more bins split it until no part is significant. Measured with minilm for 40 seeds, 300
+        # texts per side, a tenth of one side documentation and the rest web texts: with 24 bins the first region was
+        # the documentation, and significant, in 33 runs (invented by the model) and 38 runs (missed by it); with 45
+        # bins in 16 and 29, with 60 in 6 and 16.
+        quantize = replace(quantize, bins=max(2, round(math.sqrt(len(x) + len(y)))))
     measure = replace(measure, estimator=quantize)
     prepared = quantize.prepare(x, y)
     # The first of the clusterings that a score with this seed averages.
     masses = quantize.masses(prepared, generator_for(seed, "clustering").spawn(1)[0])
     table = tabulate_bins(masses, measure.divergence, evidence)
-    points = _points_near_centres(quantize, prepared, x, y)
+    if isinstance(quantize.codebook, Codebook):  # points in the space of the centres
+        points = quantize.codebook.reduce(x), quantize.codebook.reduce(y)
+    else:
+        points = prepared.points[prepared.group[: len(x)]], prepared.points[prepared.group[len(x) :]]
     largest = describe_regions(table, regions, sides, points, examples, evidence)
     units = describe_units(evidence.units, *sides)
     return Diagnosis(
@@ -378,23 +386,3 @@ def _check_estimator(measure: Measure) -> Quantize:
             "at half-samples. Use the default smoothing of Quantize()."
         )
     return estimator
-
-
-def _readable_bins(n: int, m: int) -> int:
-    """The default number of bins of a diagnosis, √(n + m).
-
-    The average number of samples per bin then equals the number of bins.
-
-    Fewer bins mix a topic with its neighbours, and more bins split it until no part is significant. Measured with
-    minilm for 40 seeds, 300 texts per side, a tenth of one side documentation and the rest web texts: with 24 bins the
-    first region was the documentation, and significant, in 33 runs (invented by the model) and 38 runs (missed by it);
-    with 45 bins in 16 and 29, with 60 in 6 and 16.
-    """
-    return max(2, round(math.sqrt(n + m)))
-
-
-def _points_near_centres(quantize: Quantize, prepared: Prepared, x: Features, y: Features) -> tuple[Features, Features]:
-    """Both samples in the space of the centres."""
-    if isinstance(quantize.codebook, Codebook):
-        return quantize.codebook.reduce(x), quantize.codebook.reduce(y)
-    return prepared.points[prepared.group[: len(x)]], prepared.points[prepared.group[len(x) :]]

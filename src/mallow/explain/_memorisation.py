@@ -32,15 +32,8 @@ from mallow.theory import Array
 _SHOWN = 5  # chosen: near copies in print
 # Chosen on passages of books (experiments/memorisation), confirmed on news.
 _NEXT = 4  # the scale of a ratio is the distance to the fourth neighbour after the nearest
-_CLOSEST_OF_MODEL = (
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-    0.2,
-    0.5,
-    1.0,
-)  # shares of the model's samples that are tested, closest first
+# Shares of the model's samples that are tested, closest first.
+_CLOSEST_OF_MODEL = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _CLOSEST_OF_BOTH = (0.005, 0.01, 0.02, 0.05)  # of model and reference together
 _BANDWIDTH = 0.2  # of the density, in units of the median distance from the nearest sample of the model
 _LISTED = 0.01  # share of the reference up to which samples count as near copies

@@ -70,7 +70,10 @@ def unit_p_values(partition: Partition, evidence: Evidence) -> Array:
     of_p, of_q = units.sizes(0), units.sizes(1)
     single = of_p + of_q == 1
     if not (single | (of_p == of_q)).all():
-        return _robust_p_values(partition, evidence)
+        labels = np.concatenate([partition.p_labels, partition.q_labels])
+        shape, rows = (len(labels), partition.bins), np.arange(len(labels) + 1)
+        _, z = UnitTests.of(evidence).difference(sparse.csr_array((np.ones(len(labels)), labels, rows), shape))
+        return two_sided(z)
     sides = enumerate((partition.p_labels, partition.q_labels))
     in_p, in_q = (units.totals(side, np.eye(partition.bins)[labels]) for side, labels in sides)
     alone = int(np.count_nonzero(single & (of_p == 1))), int(np.count_nonzero(single & (of_q == 1)))
@@ -104,13 +107,6 @@ def _exchange_p_value(
 def _log_choose(n: int, k: Any) -> Array:
     logarithm: Array = gammaln(n + 1.0) - gammaln(np.add(k, 1.0)) - gammaln(n - np.add(k, 0.0) + 1.0)
     return logarithm
-
-
-def _robust_p_values(partition: Partition, evidence: Evidence) -> Array:
-    labels = np.concatenate([partition.p_labels, partition.q_labels])
-    inside = sparse.csr_array((np.ones(len(labels)), labels, np.arange(len(labels) + 1)), (len(labels), partition.bins))
-    _, z = UnitTests.of(evidence).difference(inside)
-    return two_sided(z)
 
 
 @dataclass(frozen=True, eq=False)

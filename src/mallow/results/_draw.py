@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mallow._optional import optional
-from mallow.results._table import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
@@ -188,7 +187,11 @@ def curve(
     ]
     if certified:
         places, estimates = zip(*certified, strict=True)
-        _certified_points(ax, estimates, places)
+        # As open diamonds, each with a line up to the 95% upper bound of the area.
+        reach = [[0.0] * len(places), [estimate.high - estimate.value for estimate in estimates]]
+        diamond: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
+        heights = [estimate.value for estimate in estimates]
+        ax.errorbar(places, heights, yerr=reach, label="certified, with its 95% confidence limit", **diamond)
     low, high = _shown_range(inside, ends)
     for number, (name, score) in enumerate(outside.items(), start=1):
         style = {key: value for key, value in line_style(number).items() if key != "marker"}
@@ -228,14 +231,6 @@ def marks(ax: Axes, positions: Sequence[float], label: str) -> None:
     for x in positions:
         ax.axvline(x, color="0.35", linewidth=1, linestyle=(0, (4, 3)), label=label)
     legend(ax)
-
-
-def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
-    """Certified values as open diamonds, each with a line up to the 95% upper bound of the area."""
-    values = [estimate.value for estimate in estimates]
-    reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
-    style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
-    ax.errorbar(places, values, yerr=reach, label="certified, with its 95% confidence limit", **style)
 
 
 def ranks(

@@ -177,11 +177,7 @@ def p_cell(p_value: float) -> Cell:
     >>> p_cell(1e-9), p_cell(1e-9).shown("latex", None), p_cell(2.3e-5).shown("latex", None)
     ('< 1e-5', '$<10^{-5}$', '$2.3\\times10^{-5}$')
     """
-    return Cell.of([p_value], None, _p_number)
-
-
-def _p_number(value: float, digits: int) -> str:
-    return p_number(value)
+    return Cell.of([p_value], None, lambda value, _: p_number(value))
 
 
 Row = Sequence[str]
