@@ -20,7 +20,6 @@ LEFT_OUT = {
     "_files",
     "_optional",
     "_plugins",
-    "_visible",
     "errors",
     "smoothing",
 }

@@ -17,12 +17,11 @@ import numpy as np
 
 import mallow
 from audio_files import tone, write_wave
-from mallow._visible import visible
 from mallow.baselines import Moments, load_statistics, save_statistics
 from mallow.embed._onnx_text import load_tokenizer
 from mallow.embed._preprocess import preprocess_from_settings, processor_settings
 from mallow.engine import Passes, Threads
-from mallow.errors import InputError
+from mallow.errors import InputError, visible
 from mallow.estimate import Quantize
 from mallow.evaluate import read_baseline
 from mallow.evaluate._monitor_parts import _part_digest

@@ -8,8 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from annotation_page import make_study
-from mallow._visible import visible
-from mallow.errors import InputError
+from mallow.errors import InputError, visible
 from mallow.human import Ranking, bradley_terry, read_form, read_gold, read_study, read_votes
 from mallow.human._measured import read_measured
 from mallow.results import to_plain

@@ -27,13 +27,12 @@ import mallow
 from fuzz_files import FILES, change_passport
 from fuzz_http import send_bytes, visit_page, visits, wire_seeds
 from fuzz_people import PEOPLE
-from mallow._visible import one_line, visible
 from mallow.cli import cli
 from mallow.cli._config import _defaults, _read
 from mallow.embed import Cache
 from mallow.embed._cache import sample_key
 from mallow.embed._word_vectors import read_vectors
-from mallow.errors import EstimateWarning, InputError
+from mallow.errors import EstimateWarning, InputError, one_line, visible
 from mallow.evidence import Signature
 from mallow.generate import decoder
 from mallow.models._source import gguf_adds_bos, gguf_architecture

@@ -10,7 +10,7 @@ MEASURE = Measure(Quantize(bins=10, sample=300))
 
 SCRIPT = """
 import sys, time
-import mallow.engine._passes as passes
+import mallow.engine._engine as passes
 import mallow.estimate._stream as stream
 from mallow import Measure, Quantize, Ray, Threads, score
 x, y, kept, address, pause = sys.argv[1:]

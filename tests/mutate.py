@@ -64,7 +64,7 @@ RECORDED = "reference/test_calls.py"  # numbers to the last bit
 FIELDS = "results/test_result.py"  # names in frames, summaries and files of every kind of result
 AREAS = {
     "escaping": Area(
-        ("_visible.py", "results/_table.py", "report/_sentences.py", "report/_svg.py"),
+        ("errors.py", "results/_table.py", "report/_sentences.py", "report/_svg.py"),
         (
             "results/test_escaping.py",
             "results/test_table.py",

@@ -36,12 +36,11 @@ LAYERS = [
     ["engine"],
     ["_files", "_checks", "_optional", "_plugins"],
     ["errors"],
-    ["_visible"],
 ]
 LEVELS = {name: -place for place, names in enumerate(LAYERS) for name in names}
 
 # Small modules of the root that every package shares; any other name with an underscore stays in its package.
-SHARED = ("_files", "_checks", "_optional", "_plugins", "_visible")
+SHARED = ("_files", "_checks", "_optional", "_plugins")
 
 # `estimate` ends in masses; what is measured on them is none of its business. `estimate._direct` is excepted:
 # it estimates a divergence without masses.

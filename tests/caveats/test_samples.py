@@ -13,7 +13,7 @@ from mallow import Samples, read
 from mallow.caveats import _samples as _sample_checks
 from mallow.caveats import check_samples
 from mallow.caveats._counts import count_independent
-from mallow.caveats._prompts import _unmatched_caveats
+from mallow.caveats._samples import _unmatched_caveats
 from mallow.errors import Caveat
 from mallow.models import words
 
@@ -311,8 +311,10 @@ def test_generations_of_a_real_model(shared):
 
 def test_rows_are_counted_by_their_bytes():
     rows = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]])
-    assert _sample_checks._count_distinct(rows) == 2
-    assert _sample_checks._count_distinct(rows[:, ::-1]) == 2
+    for features in (rows, rows[:, ::-1]):  # the second is not stored row by row
+        texts = Samples(texts=["One.", "Two.", "Three."]).with_features(features, provenance={})
+        caveats = [one for one in check_samples({"model": (texts, texts)})["model"] if one.kind == "same features"]
+        assert [(one.values["distinct"], one.values["items"]) for one in caveats] == [(2, 3), (2, 3)]
 
 
 def test_the_spread_of_many_rows_is_that_of_all():

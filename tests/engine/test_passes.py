@@ -54,8 +54,8 @@ def test_what_is_done_is_not_done_again(tmp_path):
 
 
 def test_an_interruption_between_any_two_operations_counts_nothing_twice(tmp_path, monkeypatch):
-    monkeypatch.setattr("mallow.engine._passes._EVERY", -1.0)
-    monkeypatch.setattr("mallow.engine._passes._SHARE", 1.0)
+    monkeypatch.setattr("mallow.engine._engine._EVERY", -1.0)
+    monkeypatch.setattr("mallow.engine._engine._SHARE", 1.0)
     folders = [tmp_path / "0"]
     for operation in interruptions(lambda: run(folders[-1], tasks=3), (Passes.run, add)):
         assert run(folders[-1], tasks=3) == (6, [3, 3]), operation

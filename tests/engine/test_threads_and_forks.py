@@ -93,12 +93,12 @@ def test_a_fork_after_a_score(texts):
 def test_a_fork_while_other_threads_score():
     """A lock that another thread held at the fork is free in the child."""
     code = """
-from mallow.engine import _threads
+from mallow.engine import _same_bits
 before = digest()
 entered, leave = threading.Event(), threading.Event()
 
 def hold():
-    with _threads._ONE_THREAD._lock:
+    with _same_bits._ONE_THREAD._lock:
         entered.set()
         leave.wait()
 

@@ -77,7 +77,7 @@ def test_only_a_proven_gap_is_measured():
 
 
 def test_many_changed_samples_are_left_to_the_option(monkeypatch):
-    monkeypatch.setattr("mallow.evaluate._aligned._MOST_CHANGED", 10)
+    monkeypatch.setattr("mallow.evaluate._door._MOST_CHANGED", 10)
     messages = [caveat.message for caveat in score(HUMAN, SHORT, embedder="style").caveats]
     assert any(
         message.endswith('To score with the same lengths on both sides, pass align="length" (--align length).')

@@ -18,9 +18,9 @@ from mallow.caveats._estimates import _count_lengths
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Quantize
 from mallow.evaluate import Difference, Trend
-from mallow.evaluate._matched import _categories, _few_left, _match, _means, _whole_parts
-from mallow.evaluate._run import Run, split_rows
+from mallow.evaluate._run import Run, Settings, split_rows
 from mallow.evaluate._score import build_score
+from mallow.evaluate._subsets import _categories, _few_left, _match, _means, _whole_parts
 from mallow.evaluate._track import _cut_to_one_size, _find_trend, _order_by_step, find_changes
 from mallow.evidence import Units, hold_out
 from mallow.samples import Samples
@@ -54,7 +54,7 @@ def test_a_score_is_built_from_its_repeats():
     doubt = replace(masses[2], caveats=(Caveat("doubt", "Doubt."),))
     run = Run(x, y, [*masses[:2], doubt], None, units)
     itself = dict.fromkeys(("mauve", "frontier_integral", "midpoint"), 0.5)
-    found = build_score(MAUVE_STAR, run, itself, 9, caveats=[told, told])
+    found = build_score(Settings(MAUVE_STAR, 1, 9), run, itself, caveats=[told, told])
     for name in itself:
         each = [float(MAUVE_STAR.summarise(one)[name]) for one in masses]
         assert found.values[name] == approx(each, rel=1e-9)
@@ -72,10 +72,10 @@ def test_a_score_is_built_from_its_repeats():
     assert (found.n, found.scale, found.signature.rng, found.signature.repeats) == ((40, 40), 5.0, 9, 3)
     assert found.masses is masses[0]
     assert found.band[0].p_to_mix[3] <= found.frontier.p_to_mix[3] <= found.band[1].p_to_mix[3]
-    once = build_score(MAUVE_STAR, replace(run, masses=masses[:1]), itself, 9)
+    once = build_score(Settings(MAUVE_STAR, 1, 9), replace(run, masses=masses[:1]), itself)
     assert (once.band, once.std) == (None, dict.fromkeys(itself, 0.0))
     bare = [replace(one, partition=None) for one in masses]
-    without = build_score(MAUVE_STAR, replace(run, masses=bare), itself, 9)
+    without = build_score(Settings(MAUVE_STAR, 1, 9), replace(run, masses=bare), itself)
     assert (without.interval, without.debiased, without.caveats) == ({}, {}, ())
 
 
@@ -92,7 +92,7 @@ def test_estimates_are_doubted_by_the_samples_that_were_seen():
     itself = dict.fromkeys(("mauve", "frontier_integral", "midpoint"), 0.5)
     for seen, expected in ((None, False), (pair, True)):
         run = Run(*wide, [masses], None, units, seen)
-        found = build_score(MAUVE_STAR, run, itself, 0, **known)
+        found = build_score(Settings(MAUVE_STAR, 1, 0), run, itself, **known)
         assert any(one.kind == "length normalisation" for one in found.caveats) == expected  # width 1
         assert found.certified == known["certificate"].estimates
         assert found.p_value == known["evidence"].test.p_value

@@ -14,9 +14,8 @@ import mallow
 from made_results import made_passport
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Classifier, Codebook, Quantize
-from mallow.evaluate._passport import _anonymous
+from mallow.evaluate._passport import _anonymous, _canonical, canonical_digest
 from mallow.evaluate._passport_check import close
-from mallow.evaluate._passport_seals import _canonical, canonical_digest
 from mallow.evidence import SUMMARIES
 from mallow.results import to_plain
 

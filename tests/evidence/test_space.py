@@ -1,11 +1,12 @@
 """The space: coordinates that know nothing of sides, order, units of measurement or threads."""
 
+import os
+
 import numpy as np
 import pytest
 from pytest import approx
 
 from held_out import samples
-from mallow.engine import _threads
 from mallow.evidence import find_space, find_units
 
 
@@ -78,8 +79,8 @@ def test_swapping_reference_and_model_changes_no_bit():
 def test_the_number_of_threads_changes_no_bit(monkeypatch):
     x, y = cloud(3000, 20, 0, np.float32), cloud(3000, 20, 1, np.float32)
     several = space_of(x, y)
-    monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda _: {0})
-    monkeypatch.setattr(_threads.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     alone = space_of(x, y)
     assert np.array_equal(several.points, alone.points)
     assert all(np.array_equal(a, b) for a, b in zip(several.bins, alone.bins, strict=True))

@@ -15,9 +15,9 @@ from explain.made import evidence_of
 from mallow import KL, Divergence, InputError, Masses
 from mallow.evidence import Evidence, holm
 from mallow.explain import UnitTests, two_sided
-from mallow.explain._bins import small_bin_caveats, tabulate_bins, unit_p_values
 from mallow.explain._candidates import Candidate, clip_tails, judge_traits
 from mallow.explain._reasons import _choose_reasons, _confirm
+from mallow.explain._regions import small_bin_caveats, tabulate_bins, unit_p_values
 from mallow.explain._unit_tests import one_sided
 from mallow.theory import Partition
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mallow
-from mallow._visible import one_line, visible
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, one_line, visible
 from mallow.results import FORMS, Result, TableData, escape_markdown, merge_caveats, render
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202eevil\u2066\udc9b\rback\x08"

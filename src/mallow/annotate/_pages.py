@@ -18,7 +18,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
-from mallow._visible import one_line
 from mallow.annotate._clock import now
 from mallow.annotate._database import Execute
 from mallow.annotate._lanes import Lane
@@ -34,6 +33,7 @@ from mallow.annotate._visitors import (
     read_form_fields,
     same_origin,
 )
+from mallow.errors import one_line
 from mallow.human import Form, picture_type
 
 _PICTURE_POLICY = "default-src 'none'; sandbox"  # opened on its own, it runs no code and belongs to no site

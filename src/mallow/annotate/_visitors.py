@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mallow._visible import one_line
 from mallow.annotate._lanes import Lane
 from mallow.annotate._settings import Limits, Settings
 from mallow.annotate._store import Annotator, Store
+from mallow.errors import one_line
 
 # Characters of an address before "?". Links of ours are shorter; Python reads no number of more than 4,300 digits.
 _LONGEST_PATH = 4000

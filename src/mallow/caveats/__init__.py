@@ -1,7 +1,6 @@
 """Reasons to doubt a score, from confounds to the evidence: all caveats of an evaluation are made here."""
 
-from mallow.caveats._align import ALIGNMENTS, REMOVED_BY, align_samples, chosen_alignments
-from mallow.caveats._confounds import find_confounds
+from mallow.caveats._confounds import ALIGNMENTS, REMOVED_BY, align_samples, chosen_alignments, find_confounds
 from mallow.caveats._estimates import (
     bin_caveats,
     blindness_caveats,

@@ -84,23 +84,12 @@ def share_caveat(
 
 @dataclass(frozen=True, eq=False)
 class SampleKeys:
-    """One key per sample, equal for samples that count as the same.
-
-    Attributes
-    ----------
-    keys : sequence
-    counts : Counter
-        How often each key occurs.
-    repeated : float
-        The share of samples whose key occurs more than once.
-    show : callable
-        The sample at a position as a string, for messages.
-    """
+    """One key per sample, equal for samples that count as the same."""
 
     keys: Sequence[Hashable]
-    counts: Counter[Hashable]
-    repeated: float
-    show: Callable[[int], str]
+    counts: Counter[Hashable]  # how often each key occurs
+    repeated: float  # the share of samples whose key occurs more than once
+    show: Callable[[int], str]  # the sample at a position as a string, for messages
 
     @classmethod
     def count(cls, keys: Sequence[Hashable], show: Callable[[int], str]) -> SampleKeys:

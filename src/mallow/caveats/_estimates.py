@@ -111,16 +111,7 @@ def check_estimate(
 ) -> list[Caveat]:
     """Caveats about one estimate of a score: its bins, its directions, and the lengths of rows that it ignores.
 
-    Parameters
-    ----------
-    reference, model : Samples
-        With features.
-    reduction : Reduction or None
-        The axes that the estimator works on.
-    partition : Partition or None
-        The bins of one repeat; None for estimators without bins.
-    mauve : float
-        The score.
+    The samples have features. The partition is from one repeat, and None for estimators without bins.
     """
     return [
         *bin_caveats(partition),
@@ -131,17 +122,7 @@ def check_estimate(
 
 
 def blindness_caveats(mauve: float, self_score: float, p_value: float, limit: float) -> list[Caveat]:
-    """A caveat if the published score does not show a gap that the held-out evidence proves.
-
-    Parameters
-    ----------
-    mauve, self_score : float
-        The score, and the score of the reference against itself.
-    p_value : float
-        Of the test that there is no gap.
-    limit : float
-        The certified upper limit of MAUVE.
-    """
+    """A caveat if the published score does not show a gap that evidence proves: by its p-value and limit of MAUVE."""
     if p_value > _SIGNIFICANT or mauve < self_score - _SAME_AS_ITSELF or limit > mauve - _HIDDEN_GAP:
         return []
     text = (

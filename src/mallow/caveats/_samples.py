@@ -1,8 +1,8 @@
 """Caveats about the samples of a score, before anything is estimated.
 
 Besides differences that are unrelated to the model (`find_confounds`): few samples or unequal sizes, texts that are too
-short, features that do not tell the samples apart, several samples per prompt, prompts that only one side has, and rows
-that seem to be pairs.
+short, features that do not tell the samples apart, several samples per prompt, prompts that evidence cannot use (on one
+side only, without a partner, empty, or part of the texts), and rows that seem to be pairs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from mallow.caveats._confounds import find_confounds
 from mallow.caveats._counts import count_independent, percent
-from mallow.caveats._prompts import prompt_caveats
-from mallow.caveats._texts import script_of
+from mallow.caveats._texts import script_of, share_with_prompt
+from mallow.embed import UNMATCHED
 from mallow.errors import Caveat, each_once
 from mallow.models import words
 from mallow.samples import Samples
 
+_WITH_PROMPT = 0.5  # chosen: if this share of texts begins with the prompt, all are taken to contain it
 _TOKENS = 256  # paper: sec:best-practices, in tokens of GPT-2
 _TOKENS_PER_WORD = 1.11  # measured: of GPT-2, per word or mark of `words`; 1.10 to 1.13 in 12 sets of English texts
 _MARGIN = 0.9  # chosen: the number of tokens is an estimate, and texts cut at 256 tokens are not to blame
@@ -49,19 +50,9 @@ _EXPLAINED_BY = dict.fromkeys(("norm", "one bin", "blind score"), "length normal
 def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, list[Caveat]]:
     """Caveats about the score of each system that the samples show.
 
-    Confounds, the embedder's own caveats, few samples or unequal sizes, short texts, features that do
-    not tell samples apart, several samples per prompt, prompts without a partner, and rows that seem to be pairs.
-
-    Parameters
-    ----------
-    pairs : mapping
-        Name of a system → the reference and the samples of the system, both with features. The reference is the same
-        for all of them, except that a joint embedder gives it other features for each.
-
-    Returns
-    -------
-    dict
-        Name of a system → its caveats. Caveats about the reference (``system="reference"``) are in every entry.
+    `pairs` has the reference and the samples of each system, with features. The reference is the same for all of them,
+    except that a joint embedder gives it other features for each. Caveats about it (``system="reference"``) are in
+    every entry.
     """
     reference = next(iter(pairs.values()))[0]
     confounds = find_confounds(reference, {name: samples for name, (_, samples) in pairs.items()})
@@ -74,7 +65,7 @@ def check_samples(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, lis
         doubts += _language_caveats(own_reference, samples, name)
         doubts += _feature_caveats(own_reference, samples, name, doubts)
         doubts += [*_generation_caveats(own_reference, "reference"), *_generation_caveats(samples, name)]
-        doubts += prompt_caveats(own_reference, samples, name)
+        doubts += _prompt_caveats(own_reference, samples, name)
         doubts += _row_order_caveats(own_reference, samples, name)
         caveats[name] = doubts
     return caveats
@@ -155,7 +146,8 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
             for caveat in caveats
             if (caveat.system, caveat.kind) == (system, "duplicates")
         )
-        items, distinct = len(side) - repeats, _count_distinct(side.require_features())
+        items = len(side) - repeats
+        distinct = len({hash(row.tobytes()) for row in np.ascontiguousarray(side.require_features())})
         if (items - distinct) / len(side) > _SAME_FEATURES:
             merged = True
             yield Caveat(
@@ -179,11 +171,6 @@ def _feature_caveats(reference: Samples, samples: Samples, name: str, caveats: l
             name,
             {"spread": spread},
         )
-
-
-def _count_distinct(features: NDArray[Any]) -> int:
-    """The number of different rows."""
-    return len({hash(row.tobytes()) for row in np.ascontiguousarray(features)})
 
 
 def _relative_spread(x: NDArray[Any], y: NDArray[Any]) -> float:
@@ -309,3 +296,69 @@ def unique_caveats(caveats: Sequence[Caveat]) -> tuple[Caveat, ...]:
         if present.isdisjoint((system, _EXPLAINED_BY.get(caveat.kind)) for system in (None, caveat.system))
     ]
     return each_once(kept)
+
+
+def _prompt_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+    """Caveats about the prompts of a system and its reference."""
+    yield from _unmatched_caveats(reference, samples, name)
+    if reference.texts is None or samples.texts is None:
+        return
+    sides = {"reference": reference, name: samples}
+    for system, side in sides.items():
+        yield from _empty_caveats(side, system)
+    yield from _one_sided_caveats(reference, samples, name)
+    looked_at = all("prompts" in (side.spaces or {}) for side in sides.values())
+    if looked_at and all(share_with_prompt(side) >= _WITH_PROMPT for side in sides.values()):
+        yield Caveat(
+            "prompt in text",
+            "the texts of both sides begin with their prompts, so that how near a text is to its prompt says less than "
+            "it could. Remove the prompts from the texts of both sides.",
+            name,
+        )
+
+
+def _empty_caveats(samples: Samples, system: str) -> Iterator[Caveat]:
+    """A caveat about samples without a prompt among others that have one."""
+    prompts = samples.prompts or ()
+    empty = sum(not prompt.strip() for prompt in prompts)
+    if samples.ids is None and 0 < empty < len(prompts):
+        yield Caveat(
+            "empty prompts",
+            f"{empty} of the {len(prompts)} prompts are empty: all samples with an empty prompt count as answers to "
+            "one prompt. Give each sample its prompt, or an id.",
+            system,
+            {"empty": empty, "n": len(prompts)},
+        )
+
+
+def _one_sided_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+    """A caveat about prompts that only one side has, unless they are part of the texts."""
+    has_prompts = [len(set(side.prompts or ())) > 1 for side in (reference, samples)]
+    if has_prompts[0] == has_prompts[1] or share_with_prompt(reference if has_prompts[0] else samples) >= _WITH_PROMPT:
+        return
+    side = "the reference has" if has_prompts[0] else "these texts have"
+    yield Caveat(
+        "prompts on one side",
+        f"only {side} prompts: evidence looks at the texts without them. Give both sides their prompts, and it also "
+        "looks at how well each text answers its own.",
+        name,
+    )
+
+
+def _unmatched_caveats(reference: Samples, samples: Samples, name: str) -> Iterator[Caveat]:
+    """A caveat about prompts of one side that the other lacks, if the two have some in common."""
+    if reference.kind in ("image", "audio"):  # the ids are file names, which may be alike by accident
+        return
+    names, reference_names = set(samples.unit_names or ()), set(reference.unit_names or ())
+    alone, missing = len(names - reference_names), len(reference_names - names)
+    if names.isdisjoint(reference_names) or max(alone / len(names), missing / len(reference_names)) <= UNMATCHED:
+        return
+    alone_seen = " Evidence looks at the texts without their prompts." if reference.prompts and samples.prompts else ""
+    yield Caveat(
+        "unmatched prompts",
+        f"{alone} of the {len(names)} prompts (ids) are not in the reference, and {missing} of the "
+        f"{len(reference_names)} in the reference are missing here, so that the two may differ in topic.{alone_seen} "
+        "Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list them in one order.",
+        name,
+        {"alone": alone, "missing": missing, "prompts": len(names), "prompts_reference": len(reference_names)},
+    )

@@ -45,72 +45,34 @@ _STRIP = "Strip the texts on both sides, or on neither."
 
 @dataclass(frozen=True)
 class Trait:
-    """A yes-or-no property of a text.
+    """A yes-or-no property of a text."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind of the caveat.
-    applies_to : callable
-        Whether a text has the trait.
-    phrase : str
-        The predicate of "… of the texts".
-    advice : str
-        What usually explains a difference, and what to do.
-    least : float
-        The smallest difference of shares that matters.
-    """
-
-    kind: str
-    applies_to: Callable[[str], bool]
-    phrase: str
-    advice: str
-    least: float = MIN_SHARE_DIFFERENCE
+    kind: str  # of the caveat
+    applies_to: Callable[[str], bool]  # whether a text has the trait
+    phrase: str  # the predicate of "… of the texts"
+    advice: str  # what usually explains a difference, and what to do
+    least: float = MIN_SHARE_DIFFERENCE  # the smallest difference of shares that matters
 
 
-def _has_no_capitals(text: str) -> bool:
-    return text == text.lower() != text.upper()
-
-
-def _has_only_capitals(text: str) -> bool:
-    return text == text.upper() != text.lower()
-
-
-def _ends_unfinished(text: str) -> bool:
-    return not text.rstrip().rstrip(_CLOSING_MARKS).endswith(_SENTENCE_ENDS)
-
-
-def _is_decomposed(text: str) -> bool:
-    return not text.isascii() and not unicodedata.is_normalized("NFC", text)
-
-
-# The plain searches come first. They are much faster than the expressions, and most texts contain neither.
-def _contains_marker(text: str) -> bool:
-    return ("<" in text or "[" in text) and _TOKENIZER_MARKER.search(text) is not None
-
-
-def _contains_spaced_punctuation(text: str) -> bool:
-    return (" . " in text or " , " in text) and _SPACED_PUNCTUATION.search(text) is not None
-
-
+# Plain searches come first. They are much faster than the expressions, and most texts contain neither.
 TRAITS = (
     Trait("space", lambda text: text[:1].isspace(), "begin with white space", _STRIP),
     Trait("space", lambda text: text[-1:].isspace(), "end with white space", _STRIP),
     Trait(
         "case",
-        _has_no_capitals,
+        lambda text: text == text.lower() != text.upper(),
         "contain no capital letters",
         "This usually means that one side was lower-cased. Undo that, or lower-case both sides.",
     ),
     Trait(
         "case",
-        _has_only_capitals,
+        lambda text: text == text.upper() != text.lower(),
         "are written in capital letters only",
         "This usually means that one side was upper-cased. Undo that, or upper-case both sides.",
     ),
     Trait(
         "truncation",
-        _ends_unfinished,
+        lambda text: not text.rstrip().rstrip(_CLOSING_MARKS).endswith(_SENTENCE_ENDS),
         "end without a punctuation mark that closes a sentence",
         (
             "This usually means that one side was cut off. Cut both sides to the same length, or let both end by "
@@ -119,20 +81,20 @@ TRAITS = (
     ),
     Trait(
         "characters",
-        _is_decomposed,
+        lambda text: not text.isascii() and not unicodedata.is_normalized("NFC", text),
         "are not normalised to composed Unicode (NFC)",
         "Normalise both sides with unicodedata.normalize('NFC', text).",
     ),
     Trait(
         "leftovers",
-        _contains_marker,
+        lambda text: ("<" in text or "[" in text) and _TOKENIZER_MARKER.search(text) is not None,
         "contain tokenizer markers such as <|endoftext|>",
         "Remove them.",
         MIN_SHARE_OF_COPIES,
     ),
     Trait(
         "leftovers",
-        _contains_spaced_punctuation,
+        lambda text: (" . " in text or " , " in text) and _SPACED_PUNCTUATION.search(text) is not None,
         "contain a space before a full stop or comma",
         "This usually means that one side is tokenised text. Undo the tokenisation, in the same way on both sides.",
     ),

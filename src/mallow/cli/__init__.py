@@ -17,11 +17,17 @@ from typing import NoReturn
 import click
 
 from mallow._optional import did_you_mean
-from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _items, _study
-from mallow.cli._commands import debug_option
-from mallow.cli._config import config_option
-from mallow.cli._printing import explain_failure, show
-from mallow.cli._terminal import exit_code_of, finish_output, prepare_streams, print_message, stop_on_sigterm
+from mallow.cli import _embed, _evaluate, _explain, _generate, _human, _study
+from mallow.cli._commands import config_option, debug_option
+from mallow.cli._printing import (
+    exit_code_of,
+    explain_failure,
+    finish_output,
+    prepare_streams,
+    print_message,
+    show,
+    stop_on_sigterm,
+)
 from mallow.errors import EstimateWarning
 
 __all__ = ["main"]
@@ -58,8 +64,8 @@ cli.params += [config_option(), debug_option()]
 for _command in (
     *(_evaluate.score_command, _evaluate.compare_command, _evaluate.track_command, _evaluate.permutation_test_command),
     *(_evaluate.plan_command, _evaluate.check_command, _evaluate.robust_command, _evaluate.gaps_command),
-    *(_evaluate.same_command, _items.items_command),
-    *(_evaluate.passport_group, _generate.baselines_command, _items.fid_command, _generate.likelihoods_command),
+    *(_evaluate.same_command, _evaluate.items_command),
+    *(_explain.passport_group, _generate.baselines_command, _generate.fid_command, _generate.likelihoods_command),
     *(_explain.report_command, _explain.demo_command, _explain.diagnose_command, _explain.audit_command),
     *(_generate.generate_command, _generate.sweep_command, _embed.embed_command, _embed.cache_group),
     *(_study.study_group, _human.annotate_command),
@@ -84,7 +90,9 @@ def _run() -> int:
         code = _call(flags)
         finish_output()
     except click.ClickException as error:  # its exit code is 2 for wrong usage
-        print_message(_shown(error))
+        text = io.StringIO()
+        error.show(file=text)
+        print_message(text.getvalue().rstrip())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
         print_message("mallow: stopped")
@@ -105,10 +113,3 @@ def _call(flags: set[str]) -> int:
     # The value is what a command passed to `exit`, if it did. If the reader of a pipe has left, click exits with 1.
     code = cli(prog_name="mallow", standalone_mode=False, obj=flags, **narrow)
     return code if isinstance(code, int) else 0
-
-
-def _shown(error: click.ClickException) -> str:
-    """What click prints about wrong usage."""
-    text = io.StringIO()
-    error.show(file=text)
-    return text.getvalue().rstrip()

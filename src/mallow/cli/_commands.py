@@ -6,30 +6,33 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from mallow._files import atomic_file, refuse_special, write_text
+from mallow._files import atomic_file, parse_json, read_text, refuse_special, write_text
 from mallow._optional import optional
-from mallow.cli._config import report_config
 from mallow.cli._printing import (
     FORMATS,
     Option,
     be_quiet,
     call_and_hold_warnings,
+    check_output,
+    print_message,
+    print_output,
     say_as_options,
     show,
     show_progress,
     terminal_width,
 )
-from mallow.cli._terminal import check_output, print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.results import Result
 
-_PENDING = "mallow.cli.files"  # the key in click's context
+_PENDING = "mallow.cli.files"  # keys in click's context
+_CONFIG = "mallow.config"
+_PROJECT = "pyproject.toml"
 _QUIET = "Show no progress, warnings or caveats on standard error."
 
 
@@ -40,7 +43,11 @@ def command(name: str, summary: str, *, example: str) -> Callable[[Callable[...,
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
         def call_in_own_words(*args: Any, **options: Any) -> Any:
-            report_config()
+            ctx = click.get_current_context()
+            if _CONFIG in ctx.meta:
+                from mallow.cli._config import report_config
+
+                report_config(ctx, *ctx.meta[_CONFIG])
             try:
                 return function(*args, **options)
             except InputError as error:
@@ -144,6 +151,26 @@ def _flag(names: list[str], help_text: str, act: Callable[[click.Context], None]
     return click.Option(names, is_flag=True, expose_value=False, callback=on_flag, help=help_text)
 
 
+def config_option() -> click.Option:
+    """--config: defaults for the options of all commands, by default from the project file, if there is one."""
+
+    def on_config(ctx: click.Context, _parameter: click.Parameter, path: str | None) -> None:
+        found = (_PROJECT, False) if path is None else (path, True)
+        wanted = isinstance(ctx.command, click.Group) and not ctx.resilient_parsing
+        if wanted and (path is not None or os.path.exists(_PROJECT)):
+            from mallow.cli._config import read_defaults
+
+            defaults = read_defaults(cast(click.Group, ctx.command), *found)
+            if defaults is not None:
+                ctx.default_map, ctx.meta[_CONFIG] = defaults, found
+
+    help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, "
+    help_text += "if there is one]"
+    return click.Option(
+        ["--config"], metavar="FILE", expose_value=False, is_eager=True, callback=on_config, help=help_text
+    )
+
+
 def debug_option() -> click.Option:
     """--debug: the traceback of an error, in addition to the line that explains it."""
     help_text = "Also show the traceback of an error."
@@ -236,3 +263,26 @@ def save_picture(path: Path, draw: Callable[[Any], object]) -> None:
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from error
     print_message(f"{path}: written")
+
+
+def read_saved(path: str, noun: str, command: str, *kinds: type[Result]) -> Any:
+    """The result in a file that a command saved, one of these kinds. An error names the command that saves one."""
+    try:
+        text = read_text(path)
+        data = parse_json(text)
+        kind = data.get("kind") if isinstance(data, dict) else type(data).__name__
+        for result in kinds:
+            if kind == f"mallow {result.KIND}":
+                return result.from_json(text)
+    except ValueError as error:  # also of JSON
+        raise InputError(f"{path}: is not {noun}: {str(error).rstrip('.')}. Save one with: {command}") from None
+    raise InputError(f"{path}: is not {noun} but {kind!r}. Save one with: {command}")
+
+
+def read_ranking(path: str, *, one: bool = False) -> Any:
+    """The ranking, or the rankings, that `mallow rank --out` saved; with `one`, it must be for a single question."""
+    from mallow.human import JudgedRanking, Ranking, Rankings
+
+    if one:
+        return read_saved(path, "a ranking", "mallow rank votes.jsonl --question NAME --out ranking.json", Ranking)
+    return read_saved(path, "a ranking", "mallow rank VOTES --out ranking.json", Ranking, Rankings, JudgedRanking)

@@ -18,8 +18,6 @@ from mallow._optional import did_you_mean, optional
 from mallow.cli._printing import show
 from mallow.errors import InputError
 
-_FOUND = "mallow.config"  # the key in click's context
-_PROJECT = "pyproject.toml"
 _LARGEST = 1_000_000  # bytes; chosen: hundreds of times what all options need
 _SIMPLE = (str, int, float)
 # How YAML 1.2 writes values that are not text, and the characters with which each begins.
@@ -53,34 +51,16 @@ _FILES_AND_PLACES = frozenset(
 )
 
 
-def config_option() -> click.Option:
-    """--config: defaults for the options of all commands."""
-
-    def on_config(ctx: click.Context, _parameter: click.Parameter, path: str | None) -> None:
-        if not isinstance(ctx.command, click.Group) or ctx.resilient_parsing:
-            return
-        name, asked = (_PROJECT, False) if path is None else (path, True)
-        if not asked and not _has_section(name):
-            return
-        ctx.default_map = _defaults(ctx.command, _read(name), name)
-        ctx.meta[_FOUND] = name, asked
-
-    help_text = "Options from a file: .toml, .yaml or .yml. [default: the section tool.mallow of pyproject.toml, "
-    help_text += "if there is one]"
-    return click.Option(
-        ["--config"], metavar="FILE", expose_value=False, is_eager=True, callback=on_config, help=help_text
-    )
+def read_defaults(group: click.Group, name: str, asked: bool) -> dict[str, Any] | None:
+    """The defaults for click in a file: command → name of the argument → value. None for another project's file."""
+    return _defaults(group, _read(name), name) if asked or _has_section(name) else None
 
 
-def report_config() -> None:
+def report_config(ctx: click.Context, name: str, asked: bool) -> None:
     """Report which options came from a file, once the command is known.
 
     A project in the working folder must not start programs or choose which files are written, unless --config names it.
     """
-    ctx = click.get_current_context()
-    if _FOUND not in ctx.meta:
-        return
-    name, asked = ctx.meta[_FOUND]
     source = click.core.ParameterSource.DEFAULT_MAP
     used = {
         _words(parameter)[0]: ctx.params.get(parameter.name)

@@ -10,8 +10,8 @@ import click
 
 from mallow.cli._commands import check_output_file, command
 from mallow.cli._options import EmbedderChoice, embedder_options, option, reader_options
+from mallow.cli._printing import print_message, print_output
 from mallow.cli._samples import SampleReader, parse_limits
-from mallow.cli._terminal import print_message, print_output
 from mallow.errors import InputError
 
 if TYPE_CHECKING:

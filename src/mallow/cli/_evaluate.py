@@ -1,4 +1,4 @@
-"""The commands of `mallow.evaluate`: score, compare, track, permutation-test, plan, check, robust, gaps, passport."""
+"""The commands of `mallow.evaluate`: score, compare, track, permutation-test, plan, check, robust, gaps, items."""
 
 from __future__ import annotations
 
@@ -9,23 +9,13 @@ import click
 
 from mallow.cli._commands import check_output_file, do_at_end, out_option, result_command, save_text
 from mallow.cli._options import EmbedderChoice, Run, bundle, option, run_options, systems_argument
-from mallow.cli._samples import embed_once, expand_glob, name_systems, read_arguments, read_systems
+from mallow.cli._samples import embed_once, expand_glob, name_systems, read_arguments, read_key, read_systems
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
     from mallow.cli._results import ScoreParts
-    from mallow.evaluate import (
-        Check,
-        Comparison,
-        GapDifference,
-        PassportCheck,
-        RobustComparison,
-        SameModel,
-        SamplePlan,
-        Score,
-        Track,
-    )
-    from mallow.evidence import PermutationTest
+    from mallow.evaluate import Check
+    from mallow.results import Result
     from mallow.samples import Samples
 
 
@@ -57,7 +47,7 @@ class Questions:
         from mallow.explain import memorisation
 
         target = None if self.passport is None else check_output_file(self.passport, ".json")
-        secret = _read_key(self.key)
+        secret = read_key(self.key)
         columns = {
             name: (run.read.column(paths[0], name), run.read.column(paths[1], name))
             for name in (self.match_column, self.by)
@@ -85,13 +75,6 @@ class Questions:
             made = make_passport(whole, x, y, measure=options["measure"], embedder=options["embedder"], key=secret)
             do_at_end(save_text, target, made.to_json())
         return ScoreParts(whole, **parts)
-
-
-def _read_key(path: str | None) -> str | None:
-    """The secret in a file, without white space around it."""
-    from mallow._files import read_text
-
-    return None if path is None else read_text(path).strip()
 
 
 _question_options = bundle(
@@ -129,7 +112,7 @@ _question_options = bundle(
 @run_options("embedder", "read", "paired", "prompts", "align", "measure", "repeats", "rng", "sample", "engine")
 @out_option("Save the whole score, with its curves, as .json.")
 @_question_options
-def score_command(reference: str, model: str, run: Run, questions: Questions) -> Score | ScoreParts:
+def score_command(reference: str, model: str, run: Run, questions: Questions) -> Result:
     """Score the samples in MODEL against the samples in REFERENCE.
 
     Each is a file (.jsonl, .json, .txt, .csv, .parquet, .npy or .npz, also compressed as .gz), a folder of images, a
@@ -140,7 +123,7 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 
     x, y = read_arguments(run.read, REFERENCE=reference, MODEL=model)
     if not questions.asked:
-        whole: Score = score(x, y, **run.settings(x.kind))
+        whole: Result = score(x, y, **run.settings(x.kind))
         return whole
     parts = questions.answer(run, (reference, model), (x, y))
     return parts if len(parts.parts) > 1 else parts.score
@@ -157,7 +140,7 @@ def score_command(reference: str, model: str, run: Run, questions: Questions) ->
 @run_options("embedder", "read", "paired", "prompts", "align", "measure", "repeats", "rng", "sample", "engine")
 @option("--baseline", metavar="NAME", help="Compare the other systems only with this one.")
 @out_option("Save the whole comparison as .json. `mallow report` turns it into a page.")
-def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Comparison:
+def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline: str | None) -> Result:
     """Rank several systems against one REFERENCE, and show which differences are real.
 
     A system is NAME=PATH, or a PATH, which is then named after its file.
@@ -183,7 +166,7 @@ def compare_command(reference: str, systems: tuple[str, ...], run: Run, baseline
     "--as-given", is_flag=True, help="Keep the order of the files. By default the last number in a name is its step."
 )
 @out_option("Save the whole result as .json.")
-def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: bool) -> Track:
+def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: bool) -> Result:
     """Compare a series of checkpoints with one REFERENCE: does it come closer, and where did it change?
 
     A checkpoint is a PATH, named after its file (or its folder, if all files have the same name), or NAME=PATH. A
@@ -214,7 +197,7 @@ def track_command(reference: str, systems: tuple[str, ...], run: Run, as_given: 
 @run_options("embedder", "read", "paired", "prompts", "rng")
 def permutation_test_command(
     reference: str, model: str, permutations: int, independent_samples: bool, run: Run
-) -> PermutationTest:
+) -> Result:
     """Test whether MODEL differs from REFERENCE at all, by exchanging samples between them.
 
     Samples with the same id or prompt stay together, so shared prompts and several samples per prompt are allowed. If
@@ -246,7 +229,7 @@ def permutation_test_command(
 @run_options("embedder", "read", "paired", "measure", "rng")
 def plan_command(
     reference: str, model_a: str, model_b: str, detect: float, power: float, level: float, run: Run
-) -> SamplePlan:
+) -> Result:
     """Estimate from pilot samples how many samples are needed to tell MODEL_A from MODEL_B.
 
     A few hundred samples per model are enough for a pilot. The plan is for `mallow compare`, whose verdict rests on
@@ -291,7 +274,7 @@ def check_command(
     junit: str | None,
     github_summary: bool,
     run: Run,
-) -> Check:
+) -> Result:
     """Compare MODEL with an earlier score, the baseline: has certified MAUVE dropped by more than --max-drop?
 
     \b
@@ -337,7 +320,7 @@ def check_command(
     help="An embedder, as for `mallow compare`. Give at least two.",
 )
 @run_options("read", "paired", "measure", "repeats", "rng")
-def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, ...], run: Run) -> RobustComparison:
+def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, ...], run: Run) -> Result:
     """Compare systems with one REFERENCE under several embedders, and name a winner only if all agree.
 
     A difference counts if every embedder shows it in the same direction. Its p-value is the largest p-value of all
@@ -364,7 +347,7 @@ def robust_command(reference: str, systems: tuple[str, ...], names: tuple[str, .
 @click.argument("reference_2")
 @click.argument("model_2")
 @run_options("embedder", "read", "measure", "repeats", "rng")
-def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str, run: Run) -> GapDifference:
+def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str, run: Run) -> Result:
     """Compare two gaps: between REFERENCE_1 and MODEL_1, and between REFERENCE_2 and MODEL_2.
 
     The larger pair is cut to the size of the smaller one. Samples with the same id in both pairs count as one unit.
@@ -388,7 +371,7 @@ def gaps_command(reference_1: str, model_1: str, reference_2: str, model_2: str,
 @click.argument("b")
 @option("--permutations", least=1, default=999, help="How often samples are exchanged at random, at least.")
 @run_options("embedder", "read", "rng")
-def same_command(a: str, b: str, permutations: int, run: Run) -> SameModel:
+def same_command(a: str, b: str, permutations: int, run: Run) -> Result:
     """Test whether the completions of A and B come from one model, by exchanging samples of the same prompt.
 
     Both need prompts, if possible with several completions per prompt. Without --embedder, texts are compared by their
@@ -403,31 +386,35 @@ def same_command(a: str, b: str, permutations: int, run: Run) -> SameModel:
     return same_model(x, y, permutations=permutations, **({"embedder": None} | settings))
 
 
-@click.group(
-    "passport",
-    short_help="Check a file that `mallow score --passport` wrote.",
-    epilog="\b\nExample:\n  mallow passport verify passport.json",
-)
-def passport_group() -> None:
-    """Check a file that `mallow score --passport` wrote, without the data, the embedder or the model."""
-
-
 @result_command(
-    "verify",
-    "Recompute the score from its passport.",
-    example="mallow passport verify passport.json",
-    exit_code=lambda check: 0 if check.consistent else 1,
+    "items",
+    "Compare systems by their scores on the same items.",
+    example="mallow items small.jsonl large.jsonl --metric correct",
+    plot="the ranks that each system may have, with tie groups",
 )
-@click.argument("file")
-@option("--key", metavar="FILE", help="A file with the secret, or with the public Ed25519 key (PEM).")
-def verify_command(file: str, key: str | None) -> PassportCheck:
-    """Check the seals of a passport, and recompute the numbers that it allows. Exit 1 if something does not agree.
+@systems_argument
+@option("--metric", metavar="NAME", help="The score to compare, where the files have several, such as acc_norm.")
+@option(
+    "--clusters",
+    metavar="FIELD",
+    help="The field that holds the cluster of an item, such as doc.passage.  [default: cluster, where there is one]",
+)
+@option(
+    "--detect",
+    type=float,
+    metavar="DIFFERENCE",
+    help="Also print how many items are needed to detect this difference with 80% power.",
+)
+@out_option("Save the result as .json.")
+def items_command(systems: tuple[str, ...], metric: str | None, clusters: str | None, detect: float | None) -> Result:
+    """Compare the mean scores of two systems or more on the same items, such as the questions of a benchmark: paired
+    differences with intervals, corrected p-values, ranks and tie groups.
 
-    Without a key, the check can show that a passport is consistent, but not who made it.
+    Each PATH holds the scores of one system: samples_*.jsonl of lm-evaluation-harness, .eval or .json of Inspect,
+    per_instance_stats.json of HELM, or .jsonl, .json or .csv with the columns item (or id), score and, if wanted,
+    cluster. Items of one cluster, such as questions about one passage, depend on each other. Repeated samples of an
+    item are averaged first.
     """
-    from mallow.evaluate import verify_passport
+    from mallow.evaluate import compare_items
 
-    return verify_passport(file, key=_read_key(key))
-
-
-passport_group.add_command(verify_command)
+    return compare_items(name_systems(systems), metric=metric, clusters=clusters, detect=detect)

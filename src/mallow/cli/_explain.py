@@ -1,4 +1,4 @@
-"""The commands that give reasons and write pages: diagnose, audit, report, demo."""
+"""The commands that give reasons, write pages and check files: diagnose, audit, report, demo, passport."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mallow._files import parse_json, read_text
-from mallow.cli._commands import check_output_file, command, result_command
+from mallow.cli._commands import check_output_file, command, read_ranking, read_saved, result_command
 from mallow.cli._options import Run, option, rng_option, run_options
-from mallow.cli._samples import read_arguments, read_systems
-from mallow.cli._terminal import print_message, print_output
+from mallow.cli._printing import print_message, print_output
+from mallow.cli._samples import read_arguments, read_key, read_systems
 from mallow.errors import InputError
 
 if TYPE_CHECKING:
-    from mallow.cli._results import Confounds
-    from mallow.evaluate import Audit, Comparison
-    from mallow.explain import Diagnosis
-    from mallow.human import JudgedRanking, Ranking, Rankings
+    from mallow.evaluate import Comparison
+    from mallow.results import Result
 
 
 @result_command(
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
     "--grids", metavar="FOLDER", help="Draw each region of images into this folder: missed-1.png, invented-1.png, ..."
 )
 @run_options("embedder", "read", "paired", "measure", "rng")
-def diagnose_command(reference: str, model: str, regions: int, examples: int, grids: str | None, run: Run) -> Diagnosis:
+def diagnose_command(reference: str, model: str, regions: int, examples: int, grids: str | None, run: Run) -> Result:
     """Show where the gap is: the regions that MODEL misses and the regions that it invents, with examples.
 
     The default of --bins is √(n + m) here. This is less than for a score, because a region should be a topic.
@@ -63,7 +60,7 @@ def diagnose_command(reference: str, model: str, regions: int, examples: int, gr
 @click.argument("reference")
 @click.argument("systems", nargs=-1, metavar="[NAME=PATH]...")
 @run_options("embedder", "read", "measure", "repeats", "rng")
-def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Confounds | Audit:
+def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Result:
     """List the differences between REFERENCE and the systems that are unrelated to the model, before anything is
     scored.
 
@@ -98,7 +95,7 @@ def audit_command(reference: str, systems: tuple[str, ...], run: Run) -> Confoun
 @run_options("embedder", "read", "paired", "prompts", "measure", "repeats", "rng")
 def report_command(
     reference: str, systems: tuple[str, ...], out: str, title: str | None, ranking: str | None, run: Run
-) -> Comparison:
+) -> Result:
     """Write one page with the ranking, the frontiers, the noise, and where the gaps are.
 
     Without systems, REFERENCE is a result of `mallow compare --out`. The page then has no examples.
@@ -106,7 +103,7 @@ def report_command(
     from mallow import report
 
     page = check_output_file(out, ".html", ".htm")
-    people = None if ranking is None else _read_ranking(ranking)
+    people = None if ranking is None else read_ranking(ranking)
     if systems:
         x, others = read_systems(run.read, reference, systems)
         comparison, diagnoses = report.compare_and_diagnose(x, others, **run.settings(x.kind))
@@ -117,22 +114,6 @@ def report_command(
     return replace(comparison, caveats=report.collect_caveats(comparison, diagnoses))
 
 
-def _read_ranking(path: str) -> Ranking | Rankings | JudgedRanking:
-    from mallow.human import JudgedRanking, Ranking, Rankings
-
-    try:
-        text = read_text(path)
-        kind = parse_json(text).get("kind")
-    except (OSError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{path}: is not a ranking: {str(error).rstrip('.')}. Save one with: mallow rank VOTES --out ranking.json"
-        ) from None
-    for result in (Ranking, Rankings, JudgedRanking):
-        if kind == f"mallow {result.KIND}":
-            return result.from_json(text)
-    raise InputError(f"{path}: is not a ranking but {kind!r}. Save one with: mallow rank VOTES --out {path}")
-
-
 def _read_comparison(path: str) -> Comparison:
     from mallow.evaluate import Comparison
 
@@ -141,12 +122,8 @@ def _read_comparison(path: str) -> Comparison:
         raise InputError(f"{path}: no such file.")
     if file.suffix != ".json":
         raise click.UsageError("Name the systems: mallow report REFERENCE NAME=PATH ...")
-    try:
-        return Comparison.from_json(read_text(file))
-    except InputError as error:
-        raise InputError(
-            f"{path}: is not a comparison: {error} Save one with: mallow compare ... --out {file.name}"
-        ) from error
+    comparison: Comparison = read_saved(path, "a comparison", f"mallow compare ... --out {file.name}", Comparison)
+    return comparison
 
 
 @command("demo", "Show mallow at work. Needs no data and no download.", example="mallow demo --out mallow-demo")
@@ -161,3 +138,33 @@ def demo_command(out: str, rng: int) -> None:
 
     for part in demo(out, rng=rng):
         print_output(part)
+
+
+@click.group(
+    "passport",
+    short_help="Check a file that `mallow score --passport` wrote.",
+    epilog="\b\nExample:\n  mallow passport verify passport.json",
+)
+def passport_group() -> None:
+    """Check a file that `mallow score --passport` wrote, without the data, the embedder or the model."""
+
+
+@result_command(
+    "verify",
+    "Recompute the score from its passport.",
+    example="mallow passport verify passport.json",
+    exit_code=lambda check: 0 if check.consistent else 1,
+)
+@click.argument("file")
+@option("--key", metavar="FILE", help="A file with the secret, or with the public Ed25519 key (PEM).")
+def verify_command(file: str, key: str | None) -> Result:
+    """Check the seals of a passport, and recompute the numbers that it allows. Exit 1 if something does not agree.
+
+    Without a key, the check can show that a passport is consistent, but not who made it.
+    """
+    from mallow.evaluate import verify_passport
+
+    return verify_passport(file, key=read_key(key))
+
+
+passport_group.add_command(verify_command)

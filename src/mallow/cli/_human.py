@@ -8,11 +8,11 @@ import click
 
 from mallow.cli._commands import check_output_file, command, out_option, result_command, save_text
 from mallow.cli._options import option, rng_option
+from mallow.cli._printing import print_message, print_output
 from mallow.cli._samples import read_lines
-from mallow.cli._terminal import print_message, print_output
 
 if TYPE_CHECKING:
-    from mallow.human import Annotators, Correlations, JudgedRanking, Ranking, Rankings
+    from mallow.results import Result
 
 
 @result_command(
@@ -71,7 +71,7 @@ def rank_command(
     judges: bool,
     columns: tuple[str, ...],
     rng: int,
-) -> Ranking | Rankings | JudgedRanking | Annotators:
+) -> Result:
     """Rank systems by the votes in VOTES: Bradley–Terry scores with intervals, ranks and groups.
 
     VOTES is an export of `mallow annotate`, a Mechanical Turk batch, a Label Studio export, or a file of arena battles
@@ -123,7 +123,7 @@ def _columns(columns: tuple[str, ...]) -> dict[str, str]:
     "distance from it.",
 )
 @rng_option
-def correlate_command(metrics: str, people: str, reference: str | None, rng: int) -> Correlations:
+def correlate_command(metrics: str, people: str, reference: str | None, rng: int) -> Result:
     """Print rank and linear correlations of metrics with people's scores, with intervals and the worst case.
 
     METRICS is a result of `mallow compare --out` or `mallow baselines --format json`, or a .csv file with one column

@@ -62,10 +62,11 @@ def find_measure(
     no_normalise: bool = False,
 ) -> Measure:
     """The measure that the options describe; None keeps the setting of `base`, by default MAUVE*."""
-    from mallow import evidence
     from mallow.estimate import Quantize, Reduce
+    from mallow.evidence import Measure
+    from mallow.evidence import find_measure as find_named_measure
 
-    base = evidence.find_measure(measure or "mauve-star")
+    base = find_named_measure(measure or "mauve-star")
     if not no_normalise and all(option is None for option in (estimator, divergence, bins, scale)):
         return base  # unchanged: only the default is replaced by the measure of string kernels
     chosen = base.estimator if estimator in (None, "quantize") else _find_estimator(str(estimator))
@@ -80,7 +81,7 @@ def find_measure(
                 f"--no-normalise is for estimators that scale rows to length 1; {estimator or measure} does not."
             )
         chosen = replace(cast(Any, chosen), reduce=replace(reduce, normalise=False))
-    return evidence.Measure(chosen, divergence or base.divergence, base.scale if scale is None else scale)
+    return Measure(chosen, divergence or base.divergence, base.scale if scale is None else scale)
 
 
 def find_measure_if_named(*options: Any) -> Measure | None:

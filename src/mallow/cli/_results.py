@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from xml.etree import ElementTree
 
 from mallow._files import refuse_special
-from mallow._visible import one_line, visible
-from mallow.errors import Caveat, InputError, each_once
+from mallow.errors import Caveat, InputError, each_once, one_line, visible
 from mallow.evaluate import GroupScores, MatchedScore, Score
 from mallow.explain import Memorisation
-from mallow.results import Result, TableData, escape_markdown, merge_caveats
+from mallow.results import Axes, Result, TableData, escape_markdown, merge_caveats
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from mallow.evaluate import Check
 
 _VARIABLE = "GITHUB_STEP_SUMMARY"

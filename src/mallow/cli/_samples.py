@@ -15,10 +15,8 @@ import click
 from mallow._checks import whole
 from mallow._files import read_text
 from mallow._optional import did_you_mean, optional
-from mallow._visible import one_line
-from mallow.cli._printing import show
-from mallow.cli._terminal import print_message
-from mallow.errors import InputError
+from mallow.cli._printing import print_message, show
+from mallow.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from mallow.embed import AnyEmbedder
@@ -180,3 +178,8 @@ def _file_of(path: str) -> str:
 def read_lines(path: str) -> list[str]:
     """The lines of a text file that are not empty, such as names or ids."""
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
+
+
+def read_key(path: str | None) -> str | None:
+    """The secret in a file, without white space around it."""
+    return None if path is None else read_text(path).strip()

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from mallow._files import read_text
-from mallow.cli._commands import check_output_file, result_command
+from mallow.cli._commands import check_output_file, read_ranking, result_command
 from mallow.cli._options import bundle, option, reader_options, rng_option, systems_argument
+from mallow.cli._printing import print_message
 from mallow.cli._samples import SampleReader, read_lines, read_systems
-from mallow.cli._terminal import print_message
-from mallow.errors import InputError
 
 if TYPE_CHECKING:
-    from mallow.human import PairScheme, PromptFilter, QualityChecks, Study, TextWindow, VotePlan
+    from mallow.human import PairScheme, PromptFilter, QualityChecks, TextWindow
+    from mallow.results import Result
 
 
 class _StudyGroup(click.Group):
@@ -217,7 +216,7 @@ def design_command(
     reference_name: str,
     read: SampleReader,
     rng: int,
-) -> Study:
+) -> Result:
     """Write a study in which people compare systems with REFERENCE and with each other.
 
     Samples belong to one prompt if they have the same `id` (without ids, the same `prompt`). The defaults follow the
@@ -268,7 +267,7 @@ def plan_command(
     seconds: float,
     wage: float,
     rng: int,
-) -> VotePlan:
+) -> Result:
     """Estimate how many votes it takes to tell systems apart, or to rank them in the right order, and what they cost.
 
     It simulates studies from Bradley–Terry scores that you expect, or that `mallow rank --question NAME --out
@@ -279,24 +278,12 @@ def plan_command(
 
     if between and goal == "ranking":
         raise click.UsageError("--between is for --goal apart.")
-    expected = _read_ranking(scores[0]) if len(scores) == 1 and scores[0].endswith(".json") else _read_scores(scores)
+    saved = len(scores) == 1 and scores[0].endswith(".json")
+    expected = dict(read_ranking(scores[0], one=True).scores) if saved else _read_scores(scores)
     costs = VoteCosts(seconds, wage)
     return plan_votes(
         expected, goal=VoteGoal(goal, between or None, power, level), pairs=pairs, ties=ties, costs=costs, rng=rng
     )
-
-
-def _read_ranking(path: str) -> dict[str, float]:
-    """The scores of a ranking that `mallow rank --question NAME --out` saved."""
-    from mallow.human import Ranking
-
-    try:
-        return dict(Ranking.from_json(read_text(path)).scores)
-    except InputError as error:
-        raise InputError(
-            f"{path}: is not a ranking: {error} Save one with: mallow rank votes.jsonl --question NAME --out "
-            "ranking.json"
-        ) from error
 
 
 study_group.add_command(design_command)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from mallow._checks import positive, whole
 from mallow._optional import optional
-from mallow.engine._threads import one_core, single_threaded_blas
+from mallow.engine._same_bits import one_core, single_threaded_blas
 from mallow.errors import InputError
 
 Task = TypeVar("Task")

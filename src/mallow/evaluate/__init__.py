@@ -6,9 +6,7 @@ from mallow.evaluate._compare import compare, compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._door import score
 from mallow.evaluate._gaps import GapDifference, compare_gaps
-from mallow.evaluate._groups import GroupScores
 from mallow.evaluate._items import ItemComparison, ItemDifference, compare_items
-from mallow.evaluate._matched import MatchedScore
 from mallow.evaluate._monitor import Monitor
 from mallow.evaluate._passport import Passport, make_passport
 from mallow.evaluate._passport_check import PassportCheck, verify_passport
@@ -18,6 +16,7 @@ from mallow.evaluate._run import Settings, run_repeats, self_score, summary_valu
 from mallow.evaluate._same import SameModel, same_model
 from mallow.evaluate._score import Score, score_embedded
 from mallow.evaluate._share import estimate_share
+from mallow.evaluate._subsets import GroupScores, MatchedScore
 from mallow.evaluate._sweep import Sweep, grid, sweep
 from mallow.evaluate._track import Change, Track, Trend, track
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder, JointEmbedder, embed_samples, embedder_name, find_embedder
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, find_measure, permutation_test
-from mallow.results import Result, TableData, draw
+from mallow.evidence import MAUVE_STAR, Measure, permutation_test
+from mallow.results import Axes, Result, TableData, draw
 from mallow.samples import Samples, read
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _UNTOUCHED = "untouched"
 _FEWEST_TEXTS = 200  # chosen: if the halves have fewer than 100 texts, hardly any edit is significant
@@ -105,6 +100,7 @@ class Audit(Result):
     """
 
     KIND: ClassVar[str] = "audit"
+    ALSO = ("verdict",)
 
     embedder: str
     n: int
@@ -115,8 +111,9 @@ class Audit(Result):
     caveats: tuple[Caveat, ...] = ()
 
     def __str__(self) -> str:
-        lines = [self.verdict, "", self.table(), "", self._rate_line()]
-        return self._with_caveats(lines)
+        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
+        line = f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
+        return self._with_caveats([self.verdict, "", self.table(), "", line])
 
     @property
     def verdict(self) -> str:
@@ -146,16 +143,6 @@ class Audit(Result):
         ax.set_xlabel("change of certified MAUVE by the edit, with its 95% interval")
         ax.spines[["top", "right"]].set_visible(False)
         return ax
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
-
-    def _headline(self) -> str:
-        return self.verdict
-
-    def _rate_line(self) -> str:
-        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
-        return f"{self.embedder}: 2 × {self.n} texts, {rate} texts per second"
 
     def _table(self) -> TableData:
         rows = [[_UNTOUCHED, f"{self.untouched:.4f}", f"{self.untouched_certified:.4f}", "–", ""]]
@@ -195,21 +182,21 @@ def audit_embedder(
     rng :
         The seed of the clusterings, as in `mallow.score`.
     """
-    measure = find_measure(measure)
+    settings = Settings.checked(measure, repeats, rng)
     texts = read(reference).require_texts()
     if len(texts) < _FEWEST_TEXTS:
         raise InputError(f"`reference` must hold at least {_FEWEST_TEXTS} texts to be split in two; got {len(texts)}.")
-    seed = seed_from(rng)
     chosen = find_embedder(embedder, kind="text") if embedder is None or isinstance(embedder, str) else embedder
+    seed = settings.seed
     order = np.random.default_rng(seed).permutation(len(texts))
     half = len(texts) // 2
     first, other = ([texts[i] for i in part] for part in (order[:half], order[half : 2 * half]))
     rate = _embedding_rate(chosen, other)
     versions = {_UNTOUCHED: other, **{edit: edit_texts(other, edit, seed=seed) for edit in EDITS}}
     same = {name: Samples(texts=tuple(edited)).with_row_ids() for name, edited in versions.items()}
-    pairs = embed_pairs(first, same, chosen, measure, prompts=None)
+    pairs = embed_pairs(first, same, chosen, settings.measure, prompts=None)
     # The caveats of the comparison are left out, since a few samples that are far apart are intended here.
-    comparison = compare_pairs(pairs, Settings(measure, repeats, seed), baseline=_UNTOUCHED)
+    comparison = compare_pairs(pairs, settings, baseline=_UNTOUCHED)
     caveats = pairs[_UNTOUCHED][0].caveats
     warn_about(caveats)
     untouched = comparison.scores[_UNTOUCHED]
@@ -262,33 +249,12 @@ def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:
     return len(texts) / spent  # loading takes most of the time
 
 
-def _shuffle(words: Words, rng: np.random.Generator) -> Words:
-    return [words[i] for i in rng.permutation(len(words))]
-
-
-def _keep_half(words: Words, rng: np.random.Generator) -> Words:
-    return words[: max(1, len(words) // 2)]
-
-
-def _keep_quarter(words: Words, rng: np.random.Generator) -> Words:
-    return words[: max(1, len(words) // 4)]
-
-
-def _loop(words: Words, rng: np.random.Generator) -> Words:
-    """The first twenty words again and again, to the length of the text."""
-    return [words[i % _LOOP] for i in range(len(words))]
-
-
-def _lower_case(words: Words, rng: np.random.Generator) -> Words:
-    return [word.lower() for word in words]
-
-
 EDITS: Mapping[str, Callable[[Words, np.random.Generator], Words]] = {
-    "words shuffled": _shuffle,
-    "first half": _keep_half,
-    "first quarter": _keep_quarter,
-    "looping": _loop,
-    "lower case": _lower_case,
+    "words shuffled": lambda words, rng: [words[i] for i in rng.permutation(len(words))],
+    "first half": lambda words, rng: words[: max(1, len(words) // 2)],
+    "first quarter": lambda words, rng: words[: max(1, len(words) // 4)],
+    "looping": lambda words, rng: [words[i % _LOOP] for i in range(len(words))],  # to the length of the text
+    "lower case": lambda words, rng: [word.lower() for word in words],
 }
 """The edits of the words of a text. Except for the loss of capital letters, each is a defect that models have."""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -29,13 +29,9 @@ from mallow.evidence import (
     find_measure,
     hold_out,
 )
-from mallow.results import Estimate, Result, TableData, draw
+from mallow.results import Axes, Estimate, Result, TableData, draw
 from mallow.samples import Samples
 from mallow.theory import Array, Divergence, Masses, area, frontier
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 Outcome = Literal["passed", "regression", "cannot tell"]
 
@@ -84,6 +80,7 @@ class Check(Result):
     """
 
     KIND: ClassVar[str] = "check"
+    ALSO = ("ok", "message")
 
     outcome: Outcome
     drop: float
@@ -139,9 +136,6 @@ class Check(Result):
             )
         but = "the model got worse, but " if worse else ""
         return f"Cannot tell: {change}; {but}{more} is neither shown nor excluded."
-
-    def _also(self) -> dict[str, Any]:
-        return {"ok": self.ok, "message": self.message}
 
     def _table(self) -> TableData:
         rows = {
@@ -225,8 +219,7 @@ def check_regression(
     prompts = "joint" if "prompts" in evidence_before.spaces else "ignore"
     sides = embed_all({"reference": reference, "model": model}, embedder, paired=paired, prompts=prompts)
     now = score_embedded(sides["reference"], sides["model"], settings)
-    _refuse_other_embedder(before, now)
-    _refuse_other_spaces(evidence_before, _evidence_of(now))
+    _refuse_other_evidence(before, now)
     caveats = [*now.caveats, *_changes_since(before, now)]
     evidence_now = _cut_to_baseline(evidence_before, _evidence_of(now), sides, settings)
     if _same_samples(before, now):
@@ -318,17 +311,14 @@ def _same_measure(before: Score, measure: Measure | str | None) -> Measure:
     return measure
 
 
-def _refuse_other_embedder(before: Score, now: Score) -> None:
+def _refuse_other_evidence(before: Score, now: Score) -> None:
     there, here = (f"{result.signature.embedder}, width={result.signature.width}" for result in (before, now))
     if there != here:
         raise InputError(
             f"`embedder` must be the embedder of the baseline, {there}; got {here}. Scores of two embedders cannot be "
             "compared: pass the same one, or score the baseline again."
         )
-
-
-def _refuse_other_spaces(before: Evidence, now: Evidence) -> None:
-    there, here = (", ".join(["features", *one.spaces]) for one in (before, now))
+    there, here = (", ".join(["features", *_evidence_of(score).spaces]) for score in (before, now))
     if there != here:
         raise InputError(
             f"`baseline` must use the same evidence as this score, {here}; it used {there}. More evidence "

@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from mallow._checks import seed_from, whole
 from mallow.caveats import align_samples, rename_system, system_size_caveats, unique_caveats
 from mallow.embed import AnyEmbedder, JointEmbedder, add_spaces, embed_all, read_all, resolve_embedder
 from mallow.engine import AnyEngine, settle
 from mallow.errors import InputError, warn_about
-from mallow.evaluate._aligned import with_aligned_signature
 from mallow.evaluate._comparison import Comparison, Difference
-from mallow.evaluate._evaluation import Evaluation, LoadedSystems, Systems, evaluate_systems, open_systems, shares_bins
-from mallow.evaluate._order import rank_systems
+from mallow.evaluate._evaluation import Evaluation, evaluate_systems, open_systems, shares_bins
 from mallow.evaluate._run import Run, Settings, mean_frontier, summary_values
 from mallow.evaluate._score import Score, build_scores
-from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, find_measure, holm, run_systems
+from mallow.evaluate._systems import rank_systems
+from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, holm, run_systems
 from mallow.results import Estimate
 from mallow.samples import Samples, read
 
@@ -79,46 +77,15 @@ def compare(
     >>> comparison.winner, comparison.ranks
     ('near', {'near': (1, 1), 'far': (2, 2)})
     """
-    measure = find_measure(measure)
-    settings = Settings(measure, repeats, seed_from(rng))
-    comparison = compare_quietly(
-        reference,
-        systems,
-        settings,
-        embedder=embedder,
-        paired=paired,
-        prompts=prompts,
-        baseline=baseline,
-        engine=engine,
-        align=align,
-    )
-    warn_about(comparison.caveats)
-    return comparison
-
-
-def compare_quietly(
-    reference: Any,
-    systems: Mapping[str, Any],
-    settings: Settings,
-    *,
-    embedder: AnyEmbedder | str | None,
-    paired: bool = False,
-    prompts: str | None = "joint",
-    baseline: str | None = None,
-    engine: AnyEngine = None,
-    align: str | Sequence[str] = (),
-) -> Comparison:
-    """`compare` without warnings, for callers that pass the caveats on."""
+    settings = Settings.checked(measure, repeats, rng, align)
     if baseline is not None and baseline not in systems:
         raise InputError(f"`baseline` must be one of the systems ({', '.join(systems)}); got {baseline!r}.")
-    whole("repeats", settings.repeats, least=1)
     pairs = embed_pairs(
         reference, systems, embedder, settings.measure, lazy=True, paired=paired, prompts=prompts, align=align
     )
-    with open_systems(pairs, settings.measure, engine) as opened:
-        comparison = _compare_systems(opened, settings, baseline)
-    scores = {name: with_aligned_signature(score, align) for name, score in comparison.scores.items()}
-    return replace(comparison, scores=scores, signature=next(iter(scores.values())).signature)
+    comparison = compare_pairs(pairs, settings, baseline=baseline, engine=engine)
+    warn_about(comparison.caveats)
+    return comparison
 
 
 def _check_names(systems: Mapping[str, Any]) -> None:
@@ -159,20 +126,25 @@ def embed_pairs(
     return {name: (embedded[""], embedded[name]) for name in systems}
 
 
-def compare_pairs(pairs: Pairs, settings: Settings, *, baseline: str | None = None) -> Comparison:
+def compare_pairs(
+    pairs: Pairs, settings: Settings, *, baseline: str | None = None, engine: AnyEngine = None
+) -> Comparison:
     """The comparison of systems that were embedded with the reference, with caveats in the result."""
-    return _compare_systems(LoadedSystems.of(pairs), settings, baseline)
+    with open_systems(pairs, settings.measure, engine) as systems:
+        return _compare_systems(evaluate_systems(systems, settings, split=True), baseline)
 
 
-def _compare_systems(systems: Systems, settings: Settings, baseline: str | None) -> Comparison:
-    evaluation = evaluate_systems(systems, settings, split=True)
+def _compare_systems(evaluation: Evaluation, baseline: str | None) -> Comparison:
     sizes = system_size_caveats(
         {name: sum(len(run.model) for run in of_system) for name, of_system in evaluation.runs.items()}
     )
-    scores = _all_scores(evaluation)
+    names, held_out = list(evaluation.runs), evaluation.held_out
+    tasks = [partial(build_scores, evaluation, name) for name in names]
+    outcomes = run_systems(tasks, held_out.samples.values(), progress=("scoring", names))
+    scores = {name: _mean_score(name, of_system) for name, of_system in zip(names, outcomes, strict=True)}
     order = sorted(scores, key=lambda name: (-scores[name].certified["mauve"].value, -scores[name].mauve))
     against = [(name, baseline) for name in scores if name != baseline] if baseline else list(combinations(scores, 2))
-    differences = _all_differences(evaluation.held_out, against)
+    differences = _all_differences(held_out, against)
     variance = _all_variances(evaluation.settings.measure, evaluation.runs, scores)
     ranks, groups = ({}, ()) if baseline else rank_systems(order, differences)
     return Comparison(
@@ -185,13 +157,6 @@ def _compare_systems(systems: Systems, settings: Settings, baseline: str | None)
         signature=scores[order[0]].signature,
         caveats=unique_caveats([*sizes, *(caveat for score in scores.values() for caveat in score.caveats)]),
     )
-
-
-def _all_scores(evaluation: Evaluation) -> dict[str, Score]:
-    names = list(evaluation.runs)
-    tasks = [partial(build_scores, evaluation, name) for name in names]
-    outcomes = run_systems(tasks, evaluation.held_out.samples.values(), progress=("scoring", names))
-    return {name: _mean_score(name, scores) for name, scores in zip(names, outcomes, strict=True)}
 
 
 def _mean_score(name: str, scores: list[Score]) -> Score:

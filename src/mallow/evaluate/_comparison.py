@@ -2,151 +2,30 @@
 
 from __future__ import annotations
 
-import textwrap
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import combinations
+from typing import Any, ClassVar
 
 from mallow._optional import did_you_mean
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._order import LEVEL, OrderedSystems
 from mallow.evaluate._score import Score, brief_values
-from mallow.evidence import Signature
-from mallow.results import (
-    Result,
-    TableData,
-    draw,
-    interval_cell,
-    join_names,
-    merge_caveats,
-    number_cell,
-    p_cell,
-    render,
+from mallow.evaluate._systems import (
+    CERTIFIED,
+    OrderedSystems,
+    ScoredSystems,
+    SystemPair,
+    render_differences,
+    score_cells,
+    shown_pairs,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from mallow.evidence import LEVEL, Signature
+from mallow.results import Axes, TableData, draw, join_names, number_cell
 
 _SHOWN = 0.001  # published scores are printed with three digits
-_MOST_PAIRS = 10  # chosen: the differences of more pairs do not fit a screen
-
-
-_NOT_COMPUTED = "not computed"
-_CERTIFIED = ["certified\nMAUVE", "95% upper\nbound"]
-# The columns available to tables of scores.
-_COLUMNS: dict[str, Callable[[Score], str]] = {
-    "certified\nMAUVE": lambda score: number_cell(score.certified["mauve"].value),
-    "95% upper\nbound": lambda score: number_cell(score.certified["mauve"].high, rounded="up"),
-    "integral\nat least": lambda score: number_cell(score.certified["frontier_integral"].low, rounded="down"),
-    "p-value\n(no gap)": lambda score: p_cell(score.p_value),
-    "published\nMAUVE": lambda score: number_cell(score.mauve, 3) if score.is_published else _NOT_COMPUTED,
-    "published\n(self-score)": lambda score: (
-        f"{score.mauve:.3f} ({score.self_score['mauve']:.3f})" if score.is_published else _NOT_COMPUTED
-    ),
-    "95% of\nrepeat samples": lambda score: interval_cell(*score.interval["mauve"], 3) if score.interval else "–",
-    "samples": lambda score: f"{score.n[0]:,} and {score.n[1]:,}",
-}
-
-
-class ScoredSystems(Result, ABC):
-    """The common part of results about several scores: systems, checkpoints, decoders, groups, or pairs.
-
-    A subclass has a `verdict`, `caveats`, and `scores` by name, or defines `_scored` if it keeps them elsewhere.
-    """
-
-    def __str__(self) -> str:
-        blocks = [self.verdict, *self._tables()]
-        lines = [line for block in blocks for line in (block, "")]
-        return self._with_caveats(lines)
-
-    @property
-    @abstractmethod
-    def verdict(self) -> str:
-        """The conclusions from the scores, in a few sentences."""
-
-    def _scored(self) -> dict[str, Score]:
-        scores: dict[str, Score] = self.scores  # type: ignore[attr-defined]
-        return scores
-
-    def _signature(self) -> Signature | None:
-        """The signature of all scores; None if they have no common signature."""
-        return None
-
-    def _blocks(self, width: int | None) -> list[str]:
-        verdict = self.verdict if width is None else textwrap.fill(self.verdict, width)
-        signature = self._signature()
-        blocks = [verdict, *self._tables(width=width), "" if signature is None else str(signature)]
-        return [block for block in blocks if block]
-
-    def caveat_lines(self) -> list[str]:
-        """The caveats, with equal caveats of several systems merged into one line."""
-        return merge_caveats(getattr(self, "caveats", ()), list(self._scored()))
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw each published score with its interval, and the certified value; returns the axes."""
-        ax = draw.axes(ax)
-        draw.scores(ax, self._scored())
-        return ax
-
-
-class ComparedSystems(ScoredSystems):
-    """The common part of results that hold a `comparison` and take its caveats."""
-
-    comparison: Comparison
-
-    def _scored(self) -> dict[str, Score]:
-        return self.comparison.scores
-
-    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
-        return [self.table(form, width=width), self.comparison.difference_table(form, width=width)]
-
-    def _signature(self) -> Signature:
-        return self.comparison.signature
-
-    @property
-    def caveats(self) -> tuple[Caveat, ...]:
-        """The caveats of the comparison."""
-        return self.comparison.caveats
-
-
-def score_cells(score: Score, columns: Iterable[str]) -> list[str]:
-    """The cells of a table about a score, by the titles of their columns."""
-    return [_COLUMNS[title](score) for title in columns]
-
-
-def score_record(score: Score) -> dict[str, Any]:
-    """The numbers of a score for a row of a data frame."""
-    certified = score.certified["mauve"]
-    values = {"mauve": score.mauve, "certified": certified.value, "certified_high": certified.high}
-    return {**values, "p_value": score.p_value, "n": score.n[0], "m": score.n[1]}
-
-
-def render_differences(
-    title: str,
-    rows: Iterable[tuple[str, str, float, float, float, float]],
-    form: str,
-    width: int | None,
-    digits: int | None = None,
-) -> str:
-    """Differences of the certified area as a table: two names, the difference, its interval, and a p-value."""
-    head = [title, "certified\nMAUVE", "95% interval\nof the difference", "p, corrected\nfor all pairs"]
-    cells = [
-        [
-            f"{first} − {second}",
-            number_cell(value, rounded="signed"),
-            interval_cell(low, high, rounded="signed"),
-            p_cell(p_value),
-        ]
-        for first, second, value, low, high, p_value in rows
-    ]
-    return render(form, TableData(head, cells), width=width, digits=digits)
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(SystemPair):
     """The difference between the proven gaps of two systems, by held-out evidence.
 
     A proven gap is the gap that the samples certify. The true gap is at least as large, so a system with a larger
@@ -188,11 +67,6 @@ class Difference:
         return self.adjusted["mauve"] < LEVEL
 
     @property
-    def systems(self) -> frozenset[str]:
-        """Both names."""
-        return frozenset((self.first, self.second))
-
-    @property
     def better(self) -> str:
         """The system with the higher certified area."""
         return self.first if self.difference["mauve"] > 0 else self.second
@@ -210,7 +84,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(OrderedSystems, ScoredSystems):
+class Comparison(OrderedSystems):
     """Scores of several systems and conclusions about their order.
 
     Attributes
@@ -283,12 +157,6 @@ class Comparison(OrderedSystems, ScoredSystems):
         draw.ranks(ax, self.ranks)
         return ax
 
-    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
-        return [self.table(form, width=width), self.difference_table(form, width=width)]
-
-    def _signature(self) -> Signature:
-        return self.signature
-
     @property
     def verdict(self) -> str:
         """The system with the smallest proven gap, if there is a clear winner, and the system with the largest.
@@ -340,10 +208,6 @@ class Comparison(OrderedSystems, ScoredSystems):
         parts = [f"the gap of {join_names(names)} is {key}" for key, names in sides.items() if names]
         return f"Compared with the proven gap of {baseline}: {'; '.join(parts) or 'the differences were not tested'}."
 
-    def _rank_text(self, name: str) -> str:
-        best, worst = self.ranks.get(name, (0, 0))
-        return "" if not best else f"{best}" if best == worst else f"{best} to {worst}"
-
     def _table(self) -> TableData:
         titles = ["p-value\n(no gap)", "published\nMAUVE", "95% of\nrepeat samples"]
         rows = [
@@ -352,7 +216,7 @@ class Comparison(OrderedSystems, ScoredSystems):
         ]
         itself = [[name, "", "", "", number_cell(value, 3), "", ""] for name, value in self._self_scores().items()]
         best = [(list(self.scores).index(self.winner), column) for column in (0, 1)] if self.winner else []
-        return TableData(["", *_CERTIFIED, *titles, "rank"], [*rows, *itself], breaks=[len(rows)], bold=best)
+        return TableData(["", *CERTIFIED, *titles, "rank"], [*rows, *itself], breaks=[len(rows)], bold=best)
 
     def _self_scores(self) -> dict[str, float]:
         """The score of the reference against itself, by size if the systems have different sizes."""
@@ -384,13 +248,11 @@ class Comparison(OrderedSystems, ScoredSystems):
         every = self.ordered_differences()
         if not every:
             return ""
-        neighbours = set(pairwise(self.scores))
-        shown = [pair for pair in every if len(every) <= _MOST_PAIRS or (pair.first, pair.second) in neighbours]
+        title, shown = shown_pairs(every, self.scores)
         rows = [
             (pair.first, pair.second, pair.difference["mauve"], *pair.interval["mauve"], pair.adjusted["mauve"])
             for pair in shown
         ]
-        title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
         return render_differences(title, rows, form, width, digits)
 
     def _records(self) -> list[dict[str, Any]]:
@@ -403,9 +265,6 @@ class Comparison(OrderedSystems, ScoredSystems):
             records.append({"system": name, **area, **others, "best_rank": best, "worst_rank": worst})
         return records
 
-    def _also(self) -> dict[str, Any]:
-        return {"winner": self.winner, "last": self.last, "verdict": self.verdict}
-
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
         systems = {
@@ -417,4 +276,26 @@ class Comparison(OrderedSystems, ScoredSystems):
 
 
 def _certified_cells(score: Score) -> list[str]:
-    return score_cells(score, _CERTIFIED) if score.certified else ["–", "–"]
+    return score_cells(score, CERTIFIED) if score.certified else ["–", "–"]
+
+
+class ComparedSystems(ScoredSystems):
+    """The common part of results that hold a `comparison` and take its caveats."""
+
+    comparison: Comparison
+
+    def _scored(self) -> dict[str, Score]:
+        return self.comparison.scores
+
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.comparison.difference_table(form, width=width)]
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The system with the highest certified area, followed by the systems that do not differ from it."""
+        return self.comparison.best
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """The caveats of the comparison."""
+        return self.comparison.caveats

@@ -2,81 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, overload
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
-from mallow.caveats import align_samples
-from mallow.embed import AnyEmbedder, embed_all, read_all
-from mallow.engine import AnyEngine, overall
-from mallow.errors import InputError, warn_about
-from mallow.evaluate._aligned import with_aligned_signature, with_measured_caveats
-from mallow.evaluate._groups import GroupScores, score_groups
-from mallow.evaluate._matched import MatchedScore, score_matched
+from mallow.caveats import ALIGNMENTS, REMOVED_BY, align_samples, chosen_alignments, find_confounds
+from mallow.embed import AnyEmbedder, embed_all, read_all, resolve_embedder
+from mallow.engine import AnyEngine, overall, single_threaded_blas
+from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate._evaluation import open_systems
 from mallow.evaluate._run import Settings
-from mallow.evaluate._score import Score, score_whole
-from mallow.evidence import MAUVE_STAR, Measure, find_measure
-from mallow.samples import read_column
+from mallow.evaluate._score import Score, score_system
+from mallow.evaluate._subsets import GroupScores, MatchedScore, score_groups, score_matched
+from mallow.evidence import MAUVE_STAR, Measure, hold_out, measure_for
+from mallow.results import at_most
+from mallow.samples import Samples, read_column
 
 Pair: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 Match: TypeAlias = str | Pair | dict[str, Pair]
+_MOST_CHANGED = 1000  # samples that are embedded once more for a caveat; chosen: half of a score of the advised size
+
+
+class Options(TypedDict, total=False):
+    """The options of a score that do not change what it returns."""
+
+    measure: Measure | str
+    embedder: AnyEmbedder | str | None
+    paired: bool
+    prompts: str
+    repeats: int
+    rng: int | np.random.Generator | None
+    engine: AnyEngine
+    align: str | Sequence[str]
 
 
 @overload
-def score(
-    reference: Any,
-    model: Any,
-    *,
-    measure: Measure | str = ...,
-    embedder: AnyEmbedder | str | None = ...,
-    paired: bool = ...,
-    prompts: str = ...,
-    repeats: int = ...,
-    rng: int | np.random.Generator | None = ...,
-    engine: AnyEngine = ...,
-    by: None = ...,
-    match: None = ...,
-    align: str | Sequence[str] = ...,
-) -> Score: ...
-
-
+def score(reference: Any, model: Any, *, by: None = ..., match: None = ..., **options: Unpack[Options]) -> Score: ...
 @overload
 def score(
-    reference: Any,
-    model: Any,
-    *,
-    measure: Measure | str = ...,
-    embedder: AnyEmbedder | str | None = ...,
-    paired: bool = ...,
-    prompts: str = ...,
-    repeats: int = ...,
-    rng: int | np.random.Generator | None = ...,
-    engine: AnyEngine = ...,
-    by: str | Pair,
-    match: None = ...,
-    align: str | Sequence[str] = ...,
+    reference: Any, model: Any, *, by: str | Pair, match: None = ..., **options: Unpack[Options]
 ) -> GroupScores: ...
-
-
 @overload
-def score(
-    reference: Any,
-    model: Any,
-    *,
-    measure: Measure | str = ...,
-    embedder: AnyEmbedder | str | None = ...,
-    paired: bool = ...,
-    prompts: str = ...,
-    repeats: int = ...,
-    rng: int | np.random.Generator | None = ...,
-    engine: AnyEngine = ...,
-    by: None = ...,
-    match: Match,
-    align: str | Sequence[str] = ...,
-) -> MatchedScore: ...
-
-
+def score(reference: Any, model: Any, *, by: None = ..., match: Match, **options: Unpack[Options]) -> MatchedScore: ...
 def score(
     reference: Any,
     model: Any,
@@ -156,8 +125,7 @@ def score(
     >>> matched.same_size.p_value < 0.001 < 0.05 < matched.matched.p_value
     True
     """
-    measure = find_measure(measure)
-    settings = Settings.checked(measure, repeats, rng)
+    settings = Settings.checked(measure, repeats, rng, align)
     is_whole = by is None and match is None
     if not is_whole and engine is not None:
         raise InputError("`engine` is for the score of all samples; got `by` or `match`, which have them in memory.")
@@ -173,8 +141,9 @@ def score(
         sets = align_samples(read_all(pair, embedder, lazy=is_whole, paired=paired), align)
         x, y = embed_all(sets, embedder, lazy=is_whole, prompts=prompts).values()
         if is_whole:
-            whole = with_aligned_signature(score_whole(x, y, settings, engine), align)
-            result = with_measured_caveats(whole, sets, embedder, measure, prompts=prompts, aligned=align)
+            with open_systems({"model": (x, y)}, settings.measure, engine) as systems:  # which may be in shards
+                whole = score_system(systems, settings)
+            result = _with_measured_caveats(whole, sets, embedder, settings, prompts)
         elif by is not None:
             result = score_groups(x.load(), y.load(), by, settings)
         else:
@@ -189,3 +158,69 @@ def _read_columns(option: str, column: str, reference: Any, model: Any) -> Pair:
         return read_column(reference, column), read_column(model, column)
     except InputError as error:
         raise InputError(f"`{option}`: {error} Or pass the values of both sides, a pair of sequences.") from None
+
+
+def _with_measured_caveats(
+    score: Score,
+    sets: Mapping[str, Samples],
+    embedder: AnyEmbedder | str | None,
+    settings: Settings,
+    prompts: str,
+) -> Score:
+    """The score with caveats that report its bound without their difference, where it can be removed.
+
+    `sets` are the reference and the model before they were embedded. Nothing is measured where no gap is certified,
+    where the samples came with features, and where the difference is in too many samples to embed them once more: such
+    a caveat names the option that removes its difference.
+    """
+    limit = score.certified["mauve"].high if score.certified else 1.0
+    if limit >= 1.0 or resolve_embedder(sets, embedder) is None:
+        return score
+    remedies: dict[str, str] = {}  # alignment → what its caveat adds
+    before = chosen_alignments(settings.aligned)
+    caveats = []
+    for caveat in score.caveats:
+        name = next(
+            (name for name in REMOVED_BY.get(caveat.kind, ()) if name not in remedies and _removes(name, caveat, sets)),
+            "",
+        )
+        if not name:
+            caveats.append(caveat)
+            continue
+        others = align_samples(sets, name)
+        changed = sum(
+            item != other
+            for key, samples in sets.items()
+            for item, other in zip(samples.items, others[key].items, strict=True)
+        )
+        names, same = ",".join([*before, name]), ALIGNMENTS[name][2]
+        option = f'align="{names}" (--align {names})'
+        values = dict(caveat.values)
+        if changed > _MOST_CHANGED:
+            remedies[name] = f"To score with the same {same} on both sides, pass {option}."
+        else:
+            values |= {"limit": limit, "limit_aligned": _limit(others, embedder, settings.measure, prompts)}
+            most, most_aligned = at_most(limit), at_most(values["limit_aligned"])
+            change = f"still at most {most}" if most == most_aligned else f"at most {most_aligned} instead of {most}"
+            remedies[name] = f"With the same {same} on both sides, MAUVE is {change}: {option}."
+        caveats.append(Caveat(caveat.kind, f"{caveat.message} {remedies[name]}", caveat.system, values))
+    return replace(score, caveats=tuple(caveats))
+
+
+def _removes(name: str, caveat: Caveat, sets: Mapping[str, Samples]) -> bool:
+    """Whether an alignment leaves fewer caveats of this kind."""
+    if ALIGNMENTS[name][0] != next(iter(sets.values())).kind:
+        return False
+    counts = []
+    for reference, model in (sets.values(), align_samples(sets, name).values()):
+        found = find_confounds(reference, {"model": model})
+        counts.append(sum((one.kind, one.system) == (caveat.kind, "model") for one in found))
+    return counts[1] < counts[0]
+
+
+def _limit(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None, measure: Measure, prompts: str) -> float:
+    """The certified upper limit of MAUVE."""
+    x, y = embed_all(sets, embedder, prompts=prompts).values()
+    with single_threaded_blas():
+        held_out = hold_out(measure_for(measure, x), {"model": (x, y)})
+    return held_out.certificates["model"].estimates["mauve"].high

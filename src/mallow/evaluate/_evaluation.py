@@ -155,49 +155,23 @@ def must_stream(measure: Measure, sets: Sequence[Samples], engine: AnyEngine) ->
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """The explanation of the evidence about a system.
-
-    Attributes
-    ----------
-    reasons : tuple of Reason
-        Telltale signs.
-    texts_alone : Certificate or None
-        By the spaces that do not use prompts: `HeldOut.of_texts`.
-    answers : dict
-        How alike the answers to one prompt are: `compare_answers`.
-    """
+    """The explanation of the evidence about a system."""
 
     reasons: tuple[Reason, ...] = ()
-    texts_alone: Certificate | None = None
-    answers: dict[str, float] = field(default_factory=dict)
+    texts_alone: Certificate | None = None  # by the spaces that do not use prompts
+    answers: dict[str, float] = field(default_factory=dict)  # how alike the answers to one prompt are
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The parts from which the scores of several systems are built.
+    """The parts from which the scores of several systems are built, most of them by the name of the system."""
 
-    Attributes
-    ----------
-    settings : Settings
-        The settings, with the measure in use.
-    runs : dict
-        System → its runs, one per generation.
-    self_scores : dict
-        System → the summaries of its reference against itself.
-    held_out : HeldOut
-        The evidence about all systems.
-    explained : dict
-        System → the explanation of its evidence.
-    caveats : dict
-        System → caveats about its samples.
-    """
-
-    settings: Settings
-    runs: dict[str, list[Run]]
-    self_scores: dict[str, dict[str, float]]
-    held_out: HeldOut
+    settings: Settings  # with the measure in use
+    runs: dict[str, list[Run]]  # one per generation
+    self_scores: dict[str, dict[str, float]]  # the summaries of its reference against itself
+    held_out: HeldOut  # the evidence about all systems
     explained: dict[str, Explained]
-    caveats: dict[str, list[Caveat]]
+    caveats: dict[str, list[Caveat]]  # about its samples
 
 
 def evaluate_systems(systems: Systems, settings: Settings, *, split: bool = False) -> Evaluation:

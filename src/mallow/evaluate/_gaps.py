@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mallow.caveats import rename_system, unique_caveats
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import Difference, ScoredSystems, score_cells
-from mallow.evaluate._order import LEVEL
+from mallow.evaluate._comparison import Difference
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
+from mallow.evaluate._systems import CERTIFIED, ScoredSystems
 from mallow.evidence import (
+    LEVEL,
     MAUVE_STAR,
     Certificate,
+    Evidence,
     Measure,
-    find_measure,
     find_units,
     measure_for,
     subtract_certificates,
 )
-from mallow.results import TableData, p_text
+from mallow.results import p_text
 from mallow.samples import Samples
 from mallow.theory import Array
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +48,8 @@ class GapDifference(ScoredSystems):
     """
 
     KIND: ClassVar[str] = "gap difference"
+    ALSO = ("verdict", "larger")
+    COLUMNS = (*CERTIFIED, "p-value\n(no gap)", "published\nMAUVE", "samples")
 
     scores: dict[str, Score]
     difference: Difference
@@ -83,10 +83,6 @@ class GapDifference(ScoredSystems):
             return f"Neither gap was shown to be larger: {amount}"
         return f"The gap of {self.larger} is larger: {amount}"
 
-    def _table(self) -> TableData:
-        columns = ["certified\nMAUVE", "95% upper\nbound", "p-value\n(no gap)", "published\nMAUVE", "samples"]
-        return TableData(["", *columns], [[name, *score_cells(score, columns)] for name, score in self.scores.items()])
-
     def _records(self) -> list[dict[str, Any]]:
         gap = self.difference
         return [
@@ -101,9 +97,6 @@ class GapDifference(ScoredSystems):
             }
             for name, value in gap.difference.items()
         ]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "larger": self.larger}
 
 
 def compare_gaps(
@@ -142,10 +135,9 @@ def compare_gaps(
     >>> compare_gaps({"German": (german, far), "English": (english, near)}).larger
     'German'
     """
-    measure = find_measure(measure)
+    settings = Settings.checked(measure, repeats, rng)
     if not isinstance(pairs, Mapping) or len(pairs) != 2 or any(len(pair) != 2 for pair in pairs.values()):
         raise InputError("`pairs` must map two names to (reference, model) each; got something else.")
-    settings = Settings.checked(measure, repeats, rng)
     sides = {
         name: tuple(
             samples.load()
@@ -156,7 +148,7 @@ def compare_gaps(
     sizes = [min(len(pair[side]) for pair in sides.values()) for side in (0, 1)]
     cut = {name: _first_units(pair[0], pair[1], (sizes[0], sizes[1])) for name, pair in sides.items()}
     left_out = [sum(map(len, sides[name])) - sum(map(len, cut[name])) for name in sides]
-    settings = replace(settings, measure=measure_for(measure, next(iter(cut.values()))[0]))
+    settings = replace(settings, measure=measure_for(settings.measure, next(iter(cut.values()))[0]))
     scores = {name: score_embedded(*pair, settings) for name, pair in cut.items()}
     caveats = [caveat for name, score in scores.items() for caveat in rename_system(score.caveats, name)]
     result = GapDifference(
@@ -172,16 +164,12 @@ def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference
     if one.evidence is None or other.evidence is None:
         raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     every = np.unique(np.concatenate([one.evidence.keys, other.evidence.keys]))
-    certificates = [_on_units(score, measure, every) for score in (one, other)]
-    gap = subtract_certificates(certificates[0], certificates[1])
+    gap = subtract_certificates(*(_on_units(evidence, measure, every) for evidence in (one.evidence, other.evidence)))
     return Difference(first, second, gap.value, gap.interval, gap.p_value, gap.p_value)
 
 
-def _on_units(score: Score, measure: Measure, keys: Any) -> Certificate:
-    """The certificate of a score, with its influence on units that are numbered by the keys of both pairs."""
-    evidence = score.evidence
-    if evidence is None:
-        raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
+def _on_units(evidence: Evidence, measure: Measure, keys: Any) -> Certificate:
+    """The certificate of a pair, with its influence on units that are numbered by the keys of both pairs."""
     certificate = evidence.certify(measure.divergence, measure.area_scale)
     influence: Array = np.zeros((len(keys), certificate.influence.shape[1]))
     np.add.at(influence, np.searchsorted(keys, evidence.keys), certificate.influence)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import combinations
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +15,21 @@ from scipy.special import stdtr, stdtrit
 
 from mallow._checks import positive
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._comparison import ScoredSystems
-from mallow.evaluate._order import LEVEL, OrderedSystems, rank_systems
-from mallow.evidence import holm
-from mallow.results import Estimate, TableData, draw, group_letters, p_number, render
+from mallow.evaluate._systems import OrderedSystems, SystemPair, rank_systems, shown_pairs
+from mallow.evidence import LEVEL, holm
+from mallow.results import Axes, Estimate, TableData, draw, group_letters, p_number, render
 from mallow.samples import read_item_scores
 from mallow.theory import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Labels = NDArray[np.int64]
 
 _POWER = 0.8
 _FEW = 20  # chosen, as for votes: with fewer clusters intervals are long
 _EXACT = 12  # chosen: up to this many clusters that differ, all 2^k exchanges of two systems are counted
-_MOST_PAIRS = 10  # chosen, as for comparisons: the differences of more pairs do not fit a screen
 
 
 @dataclass(frozen=True)
-class ItemDifference:
+class ItemDifference(SystemPair):
     """The difference between the mean scores of two systems on the same items.
 
     Attributes
@@ -72,18 +67,13 @@ class ItemDifference:
         return self.adjusted < LEVEL
 
     @property
-    def systems(self) -> frozenset[str]:
-        """Both names."""
-        return frozenset((self.first, self.second))
-
-    @property
     def better(self) -> str:
         """The system with the higher mean score."""
         return self.first if self.difference > 0 else self.second
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ItemComparison(OrderedSystems, ScoredSystems):
+class ItemComparison(OrderedSystems):
     """Mean scores of several systems on the same items, and conclusions about their order.
 
     Attributes
@@ -140,23 +130,16 @@ class ItemComparison(OrderedSystems, ScoredSystems):
             if pair.detectable > 0
         }
 
-    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
-        return [self.table(form, width=width), self.difference_table(form, width=width)]
-
     def _table(self) -> TableData:
         rows = []
         for name, score in self.scores.items():
-            best, worst = self.ranks[name]
-            span = f"{best}" if best == worst else f"{best} to {worst}"
-            cells = [f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}", span]
+            cells = [f"{score.value:.4f}", f"{score.low:.4f} to {score.high:.4f}", self._rank_text(name)]
             rows.append([name, *cells, group_letters(self.groups, name)])
         return TableData(["", "mean score", "95% interval", "rank", "tie group"], rows, left=(0, 4))
 
     def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
         """The differences as a table; with more than 10 pairs, only between neighbours."""
-        neighbours, every = set(pairwise(self.scores)), self.differences
-        shown = [pair for pair in every if len(every) <= _MOST_PAIRS or (pair.first, pair.second) in neighbours]
-        title = "difference" if len(shown) == len(every) else f"difference\n(neighbours, of {len(every)} pairs)"
+        title, shown = shown_pairs(self.differences, self.scores)
         head = [title, "mean score", "95% interval\nof the difference", "p, corrected\nfor all pairs"]
         head += ["detectable\nwith 80% power", *([] if self.detect is None else [f"items to\ndetect {self.detect:g}"])]
         needed = {} if self.detect is None else self.items_needed(self.detect)
@@ -182,9 +165,6 @@ class ItemComparison(OrderedSystems, ScoredSystems):
             }
             for name, score in self.scores.items()
         ]
-
-    def _also(self) -> dict[str, Any]:
-        return {"winner": self.winner, "last": self.last, "verdict": self.verdict}
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict: what ``--summary`` prints."""

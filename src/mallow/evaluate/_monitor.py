@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import seed_from
 from mallow.caveats import refuse_without_answer
-from mallow.embed import (
-    AnyEmbedder,
-    check_prompts,
-    embed_samples,
-    spaces_of_texts,
-)
+from mallow.embed import AnyEmbedder, check_prompts, embed_samples, spaces_of_texts
 from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, warn_about
 from mallow.estimate import Codebook, Quantize, as_features
@@ -35,7 +30,7 @@ from mallow.evaluate._monitor_parts import (
     unit_caveats,
     unpack_part,
 )
-from mallow.evaluate._run import Run
+from mallow.evaluate._run import Run, Settings
 from mallow.evaluate._score import Score, build_score
 from mallow.evidence import (
     MAUVE_STAR,
@@ -329,10 +324,14 @@ class Monitor:
         partition = Partition(np.repeat(bins, self.reference_counts), np.repeat(bins, self.counts), centres)
         masses = self._estimator.count(partition)
         # The samples are gone, but a score only needs their numbers and their embedder.
-        reference, model = (self._counted_samples(size) for size in (n, m))
+        made_by = None if self._made_by is None else {"embedder": self._made_by}
+        reference, model = (
+            Samples.trusted(features=np.broadcast_to(0.0, (size, self._width)), provenance=made_by) for size in (n, m)
+        )
         units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
         run = Run(reference, model, [masses], None, units)
-        result = build_score(self.measure, run, self._self_score(), self._seed, caveats=unit_caveats(self._looks, m))
+        settings = Settings(self.measure, 1, self._seed)
+        result = build_score(settings, run, self._self_score(), caveats=unit_caveats(self._looks, m))
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
         bets, certified = self._bets, {}
@@ -434,10 +433,6 @@ class Monitor:
         """The spaces that the alarm uses in addition to the features."""
         spaces = {**spaces_of_texts(samples, self._embedder, prompts=self._joint), **(samples.spaces or {})}
         return {name: rows for name, rows in spaces.items() if name != "prompt" and (self._joint or name != "prompts")}
-
-    def _counted_samples(self, size: int) -> Samples:
-        provenance: dict[str, object] | None = None if self._made_by is None else {"embedder": self._made_by}
-        return Samples.trusted(features=np.broadcast_to(0.0, (size, self._width)), provenance=provenance)
 
     def _self_score(self) -> dict[str, float]:
         """The score of the reference against itself with as many samples, with both sides drawn from its histogram."""

@@ -10,23 +10,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mallow._files import parse_json, read_text
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._passport import Passport
-from mallow.evaluate._passport_seals import SEAL_NAMES, as_bytes, canonical_digest, is_signed, seal_of_key
-from mallow.evidence import (
-    LEVEL,
-    SUMMARIES,
-    certify,
-)
-from mallow.results import Result, TableData, draw
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from mallow.evaluate._passport import SEAL_NAMES, Passport, as_bytes, canonical_digest, is_signed, seal_of_key
+from mallow.evidence import LEVEL, SUMMARIES, certify
+from mallow.results import Axes, Result, TableData, draw
 
 
 def close(first: float, second: float) -> bool:
@@ -66,6 +58,8 @@ class PassportCheck(Result):
     """
 
     KIND: ClassVar[str] = "passport check"
+    not_recomputed: ClassVar[tuple[str, ...]] = NOT_RECOMPUTED
+    ALSO = ("verdict", "consistent", "signature", "not_recomputed")
 
     findings: tuple[Finding, ...]
     digest: str
@@ -114,14 +108,6 @@ class PassportCheck(Result):
 
     def _records(self) -> list[dict[str, Any]]:
         return [vars(finding) for finding in self.findings]
-
-    def _also(self) -> dict[str, Any]:
-        return {
-            "verdict": self.verdict,
-            "consistent": self.consistent,
-            "signature": self.signature,
-            "not_recomputed": list(NOT_RECOMPUTED),
-        }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw which checks agree, 1 or 0; returns the axes."""

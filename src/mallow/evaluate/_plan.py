@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,14 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evaluate._compare import embed_pairs
 from mallow.evidence import MAUVE_STAR, NORMAL, HeldOut, Measure, Pairs, find_measure, find_units, hold_out
-from mallow.results import Result, TableData, draw
+from mallow.results import Axes, Result, TableData, draw
 from mallow.samples import Samples
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _FEWEST = 100  # samples of a pilot; chosen: with fewer, almost nothing is learned from the folds
 _NO_NOISE = 1e-9  # below which an error comes from rounding
 _FAR = 30  # multiple of the pilot beyond which a plan is doubtful; chosen
-_CONSTANT, _PER_DIMENSION, _METRIC = (
-    5.0,
-    1.85,
-    1.3,
-)  # of the parameters that a witness must learn; fitted in experiments/honesty/plan.py
+# Of the parameters that a witness must learn; fitted in experiments/honesty/plan.py.
+_CONSTANT, _PER_DIMENSION, _METRIC = 5.0, 1.85, 1.3
 _LEAST, _MOST = 0.7, 3.0  # limits for the noise of a pilot, as a multiple of the noise for Gaussians; chosen
 _LIMIT = 2**40  # samples beyond which no plan is made
 
@@ -212,25 +205,13 @@ class _LearningLaw:
     distance s_n with s²/s_n² = (1 + k/(n s²)) (1 + 1.3 d/n), like a linear discriminant, whose direction and metric
     have errors. This and k = 5 + 1.85 d were fitted to the certified values of Gaussians in 2 to 50 dimensions
     (experiments/honesty/plan.md compares both).
-
-    Attributes
-    ----------
-    areas, slopes : arrays
-        The true area at each of `_SHIFTS`, and how fast it falls.
-    dimension : float
-        The effective number of dimensions d.
-    values : tuple
-        The areas of the two systems of the pilot with unlimited samples.
-    noise : float
-        The error of the pilot, as a multiple of the error for independent Gaussians with one reference for both
-        systems.
     """
 
-    areas: NDArray[np.float64]
-    slopes: NDArray[np.float64]
-    dimension: float
-    values: tuple[float, float]
-    noise: float
+    areas: NDArray[np.float64]  # the true area at each of `_SHIFTS`
+    slopes: NDArray[np.float64]  # how fast it falls there
+    dimension: float  # the effective number of dimensions d
+    values: tuple[float, float]  # the areas of the two systems of the pilot with unlimited samples
+    noise: float  # the error of the pilot, in errors of independent Gaussians with one reference for both systems
 
     @classmethod
     def fit(cls, held_out: HeldOut, n: int, dimension: float) -> _LearningLaw:

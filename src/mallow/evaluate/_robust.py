@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from
 from mallow.caveats import unique_caveats
 from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._compare import compare_quietly
-from mallow.evaluate._comparison import Comparison, ScoredSystems
-from mallow.evaluate._order import LEVEL
+from mallow.evaluate._compare import compare_pairs, embed_pairs
+from mallow.evaluate._comparison import Comparison
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score
-from mallow.evidence import MAUVE_STAR, Measure, find_measure, holm
-from mallow.results import TableData, draw, join_names, p_number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from mallow.evaluate._systems import ScoredSystems, SystemPair
+from mallow.evidence import LEVEL, MAUVE_STAR, Measure, holm
+from mallow.results import Axes, TableData, draw, join_names, p_number
 
 
 @dataclass(frozen=True)
-class AgreedDifference:
+class AgreedDifference(SystemPair):
     """The result of all embedders for two systems.
 
     Attributes
@@ -75,6 +71,7 @@ class RobustComparison(ScoredSystems):
     """
 
     KIND: ClassVar[str] = "robust comparison"
+    ALSO = ("verdict", "winner")
 
     comparisons: dict[str, Comparison]
     differences: tuple[AgreedDifference, ...]
@@ -106,7 +103,7 @@ class RobustComparison(ScoredSystems):
                 difference.better
                 for comparison in self.comparisons.values()
                 for difference in comparison.differences
-                if difference.systems == {pair.first, pair.second} and difference.significant
+                if difference.systems == pair.systems and difference.significant
             }
             if len(winners) > 1:
                 apart.append(pair)
@@ -141,9 +138,6 @@ class RobustComparison(ScoredSystems):
             | {"adjusted": pair.adjusted, "better": pair.better}
             for pair in self.differences
         ]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "winner": self.winner}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the certified area of each system, one line per embedder; returns the axes."""
@@ -207,12 +201,11 @@ def compare_embedders(
     >>> robust.winner
     'near'
     """
-    measure = find_measure(measure)
+    settings = Settings.checked(measure, repeats, rng)
     if len(embedders) < 2:
         raise InputError(f"`embedders` must be at least two; got {len(embedders)}. For one, use compare.")
     if len(systems) < 2:
         raise InputError(f"`systems` must be at least two, to be compared; got {len(systems)}.")
-    settings = Settings(measure, repeats, seed_from(rng))
     sets = read_all({"": reference, **systems}, paired=paired)
     if sets[""].kind == "features":
         raise InputError("`reference` must hold texts or images; features were made by one embedder already.")
@@ -224,7 +217,7 @@ def compare_embedders(
         raise InputError(f"`embedders` must have different names; got {', '.join(names)}.")
     samples = {name: sets[name] for name in systems}
     comparisons = {
-        name: compare_quietly(sets[""], samples, settings, embedder=embedder, prompts=None)
+        name: compare_pairs(embed_pairs(sets[""], samples, embedder, settings.measure, prompts=None), settings)
         for name, embedder in zip(names, chosen, strict=True)
     }
     caveats = unique_caveats([caveat for comparison in comparisons.values() for caveat in comparison.caveats])

@@ -8,13 +8,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
 from mallow._optional import install_line
+from mallow.caveats import chosen_alignments
 from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
@@ -22,10 +23,10 @@ from mallow.evidence import (
     SUMMARIES,
     Certificate,
     Measure,
-    Outcome,
     Signature,
     Units,
     debiased_estimate,
+    find_measure,
     find_units,
     fits_several,
     generator_for,
@@ -36,26 +37,30 @@ from mallow.results import Estimate
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
 
-
-class Begin(Protocol):
-    """Starts a task, whose result may already exist."""
-
-    def __call__(self, task: Callable[[], Outcome], /) -> Future[Outcome]: ...
+Begin = Callable[[Callable[[], Any]], Future[Any]]
+"""Starts a task, whose result may already exist."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of an evaluation: a measure, the repeats of its estimator, and a seed."""
+    """The settings of an evaluation: a measure, the repeats of its estimator, a seed, and what was aligned before."""
 
     measure: Measure
     repeats: int
     seed: int
+    aligned: str = ""
 
     @classmethod
-    def checked(cls, measure: Measure, repeats: int, rng: int | np.random.Generator | None) -> Settings:
+    def checked(
+        cls,
+        measure: Measure | str,
+        repeats: int,
+        rng: int | np.random.Generator | None,
+        align: str | Sequence[str] = (),
+    ) -> Settings:
         """The settings that a user gave."""
-        whole("repeats", repeats, least=1)
-        return cls(measure, repeats, seed_from(rng))
+        measure, seed = find_measure(measure), seed_from(rng)
+        return cls(measure, whole("repeats", repeats, least=1), seed, ", ".join(chosen_alignments(align)))
 
 
 def is_published(reference: Samples) -> bool:
@@ -70,29 +75,16 @@ Generations = Mapping[str, Sequence[tuple[Samples, Samples]]]  # system → the 
 class Run:
     """The estimates for one system against the reference, from which its score and its differences are built.
 
-    Attributes
-    ----------
-    reference, model : Samples
-        Samples with features, of one generation if there are several.
-    masses : list of Masses
-        One per repeat; empty without a published score.
-    reduction : Reduction or None
-        The axes that the estimator works on, without points, if it has any.
-    units : Units
-        The units of the reference and the model.
-    seen : pair of Samples or None
-        The samples that are in memory and can be checked. None: all of them.
-    itself : dict or None
-        The summaries of the reference against itself, if they are already computed.
+    The samples have features, and are of one generation if there are several.
     """
 
     reference: Samples
     model: Samples
-    masses: list[Masses]
-    reduction: Reduction | None
+    masses: list[Masses]  # one per repeat; empty without a published score
+    reduction: Reduction | None  # the axes that the estimator works on, without points, if it has any
     units: Units
-    seen: tuple[Samples, Samples] | None = None
-    itself: dict[str, float] | None = None
+    seen: tuple[Samples, Samples] | None = None  # the samples that are in memory and can be checked; None: all of them
+    itself: dict[str, float] | None = None  # the summaries of the reference against itself, if they are known
 
 
 @dataclass(frozen=True)
@@ -124,7 +116,7 @@ def is_safe_on_threads(measure: Measure) -> bool:
     return isinstance(measure.estimator, Quantize) and measure.estimator.method is None
 
 
-def _run_here(task: Callable[[], Outcome]) -> Future[Outcome]:
+def _run_here(task: Callable[[], Any]) -> Future[Any]:
     """Like `run_now`, on one processor: other tasks keep the others busy."""
     return run_now(partial(run_alone, task))
 
@@ -185,16 +177,7 @@ def self_score(
 
     The number depends on the measure, the reference, m and the seed. It does not depend on the order of the rows or on
     any model, since the reference is reduced and clustered by itself. Samples with the same id or prompt stay on one
-    side.
-
-    Parameters
-    ----------
-    reference : Samples
-        With features.
-    m : int
-        The number of samples of the model.
-    keys : uint64 array, optional
-        The `row_keys` of the reference, if they are known.
+    side. `keys` are the `row_keys` of the reference, if they are known.
     """
     if not repeats:
         return dict.fromkeys(SUMMARIES, float("nan"))

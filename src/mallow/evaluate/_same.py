@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evidence import LEVEL, holm, judge_prompts
-from mallow.results import Result, TableData, draw, p_text
+from mallow.explain import in_one_line
+from mallow.results import Axes, Result, TableData, draw, p_text
 from mallow.samples import Samples
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SHOWN = 5  # chosen: prompts in the text
 _LONGEST = 60  # characters of a prompt in the text
@@ -62,6 +60,7 @@ class SameModel(Result):
     """
 
     KIND: ClassVar[str] = "same model"
+    ALSO = ("verdict", "differs")
 
     p_value: float
     prompts: tuple[PromptDifference, ...]
@@ -89,14 +88,14 @@ class SameModel(Result):
         if self.differs and self.prompts:
             lines.append("Prompts that differ most (p-value of each prompt; after correction for all prompts):")
             lines += [
-                f"  {_short(prompt.prompt)}  {prompt.p_value:.2g}; {prompt.adjusted:.2g}"
+                f"  {in_one_line(prompt.prompt, _LONGEST)}  {prompt.p_value:.2g}; {prompt.adjusted:.2g}"
                 for prompt in self.prompts[:_SHOWN]
             ]
         return self._with_caveats(lines)
 
     def _table(self) -> TableData:
         rows = [
-            [_short(prompt.prompt), f"{prompt.p_value:.2g}", f"{prompt.adjusted:.2g}"]
+            [in_one_line(prompt.prompt, _LONGEST), f"{prompt.p_value:.2g}", f"{prompt.adjusted:.2g}"]
             for prompt in self.prompts[:_SHOWN]
         ]
         return TableData(["prompt", "p-value", "corrected"], [["all together", f"{self.p_value:.2g}", ""], *rows])
@@ -107,9 +106,6 @@ class SameModel(Result):
             {"prompt": prompt.prompt, "p_value": prompt.p_value, "adjusted": prompt.adjusted} for prompt in self.prompts
         ]
         return [whole_set, *records]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "differs": self.differs}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the sorted p-values of prompts; without a difference they lie near the diagonal. Returns the axes."""
@@ -210,8 +206,3 @@ def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list
 
 def _count(samples: Samples) -> dict[str, int]:
     return dict(Counter(samples.prompts or ()))
-
-
-def _short(prompt: str) -> str:
-    line = " ".join(prompt.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mallow.caveats import bin_caveats, blindness_caveats, check_estimate, evidence_caveats, unique_caveats
-from mallow.engine import AnyEngine, settle
+from mallow.engine import settle
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems, open_systems
+from mallow.evaluate._evaluation import Evaluation, Explained, LoadedSystems, Systems, evaluate_systems
 from mallow.evaluate._run import (
     Run,
     Settings,
@@ -24,17 +24,10 @@ from mallow.evaluate._run import (
     published_errors,
     spread,
 )
-from mallow.evidence import (
-    SUMMARIES,
-    Certificate,
-    Evidence,
-    Measure,
-    Signature,
-    describe_units,
-    make_signature,
-)
+from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Signature, describe_units, make_signature
 from mallow.explain import Reason, numbers_apart, verdict_text
 from mallow.results import (
+    Axes,
     Estimate,
     Result,
     TableData,
@@ -48,10 +41,6 @@ from mallow.results import (
 )
 from mallow.samples import Samples
 from mallow.theory import Frontier, Masses
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _UNEXPLAINED = Explained()
 _LEAST = 1e-14  # summaries are of order 1, so smaller values are rounding
@@ -124,6 +113,7 @@ class Score(Result):
     """
 
     KIND: ClassVar[str] = "score"
+    ALSO = ("verdict",)
 
     mauve: float
     frontier_integral: float
@@ -257,27 +247,11 @@ class Score(Result):
         for name in SUMMARIES:
             low, high = self.interval.get(name, (float("nan"), float("nan")))
             corrected, certified = self.debiased.get(name, nothing), self.certified.get(name, nothing)
-            records.append(
-                {
-                    "summary": name,
-                    "score": getattr(self, name),
-                    "low": low,
-                    "high": high,
-                    "std": self.std[name],
-                    "debiased": corrected.value,
-                    "debiased_low": corrected.low,
-                    "debiased_high": corrected.high,
-                    "certified": certified.value,
-                    "certified_low": certified.low,
-                    "certified_high": certified.high,
-                    "self_score": self.self_score[name],
-                    "p_value": self.p_value,
-                }
-            )
+            record = {"summary": name, "score": getattr(self, name), "low": low, "high": high, "std": self.std[name]}
+            for key, estimate in (("debiased", corrected), ("certified", certified)):
+                record |= {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
+            records.append(record | {"self_score": self.self_score[name], "p_value": self.p_value})
         return records
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
@@ -294,9 +268,6 @@ class Score(Result):
             "reasons": reasons,
             **self._doubts(),
         }
-
-    def _headline(self) -> str:
-        return self.verdict
 
     def plot(self, ax: Axes | None = None, label: str | None = None) -> Axes:
         """Draw the published frontier, exponentiated, with the area below it shaded, and the certified frontier.
@@ -338,35 +309,30 @@ def brief_values(score: Score, name: str) -> dict[str, Any]:
     return values | {"self_score": round(score.self_score[name], 4)}
 
 
-def score_whole(x: Samples, y: Samples, settings: Settings, engine: AnyEngine) -> Score:
-    """The score of all samples of the reference and of the model, which may be in shards, without warnings."""
-    with open_systems({"model": (x, y)}, settings.measure, engine) as systems:
-        return _score_system(systems, settings)
-
-
 def score_embedded(reference: Samples, model: Samples, settings: Settings) -> Score:
     """The score of samples that have features, with caveats in the result and no warnings."""
-    return _score_system(LoadedSystems.of({"model": (reference, model)}), settings)
+    return score_system(LoadedSystems.of({"model": (reference, model)}), settings)
 
 
-def _score_system(systems: Systems, settings: Settings) -> Score:
+def score_system(systems: Systems, settings: Settings) -> Score:
+    """The score of a single system, without warnings."""
     (result,) = build_scores(evaluate_systems(systems, settings), "model")
     return result
 
 
 def build_scores(evaluation: Evaluation, name: str) -> list[Score]:
     """The scores of a system, one per generation."""
-    measure, seed, held_out = evaluation.settings.measure, evaluation.settings.seed, evaluation.held_out
+    held_out = evaluation.held_out
     known: dict[str, Any] = {"evidence": held_out.evidence[name], "certificate": held_out.certificates[name]}
     known |= {"explained": evaluation.explained[name], "caveats": evaluation.caveats[name]}
-    return [build_score(measure, run, evaluation.self_scores[name], seed, **known) for run in evaluation.runs[name]]
+    itself = evaluation.self_scores[name]
+    return [build_score(evaluation.settings, run, itself, **known) for run in evaluation.runs[name]]
 
 
 def build_score(
-    measure: Measure,
+    settings: Settings,
     run: Run,
     itself: dict[str, float],
-    seed: int,
     *,
     evidence: Evidence | None = None,
     certificate: Certificate | None = None,
@@ -377,6 +343,7 @@ def build_score(
 
     Without evidence the p-value is 1, and the caller must replace it.
     """
+    measure = settings.measure
     traced = [measure.trace(masses) for masses in run.masses]
     curves, values = [curve for curve, _ in traced], by_summary([summaries for _, summaries in traced])
     mean, band = mean_frontier(curves) if curves else (no_frontier(certificate), None)
@@ -386,8 +353,11 @@ def build_score(
         *(caveat for curve in curves for caveat in curve.caveats),
         *_doubts(measure, run, values["mauve"], itself, evidence, certificate),
     ]
-    tolerance = 0.0 if evidence is None else evidence.tolerance
-    units = "" if evidence is None else describe_units(evidence.units, run.reference, run.model)
+    known: dict[str, Any] = {}
+    if evidence is not None:
+        known = {"tolerance": evidence.tolerance, "spaces": evidence.spaces}
+        known["units"] = describe_units(evidence.units, run.reference, run.model)
+    signature = make_signature(measure, run.reference, len(run.model), run.masses, settings.seed, **known)
     interval, debiased = settle(published_errors(measure, run, values), least=_LEAST)
     return Score(
         **{name: settle(float(np.mean(each))) if each else math.nan for name, each in values.items()},
@@ -400,16 +370,7 @@ def build_score(
         frontier=mean.settle(),
         certified_frontier=None if certificate is None else certificate.frontier,
         masses=run.masses[0] if run.masses else None,
-        signature=make_signature(
-            measure,
-            run.reference,
-            len(run.model),
-            run.masses,
-            seed,
-            tolerance=tolerance,
-            units=units,
-            spaces=() if evidence is None else evidence.spaces,
-        ),
+        signature=replace(signature, aligned=settings.aligned),
         caveats=settle(unique_caveats(every)),
         n=(len(run.reference), len(run.model)),
         scale=measure.area_scale,

@@ -104,21 +104,11 @@ def streams_evidence(measure: Measure, units: Units) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class SamplesInMemory:
-    """The samples that are in memory: all, or some units of each set.
-
-    Attributes
-    ----------
-    samples : dict
-        Name → samples with features. The reference is called "".
-    caveats : tuple of Caveat
-        A caveat if not all samples were used.
-    places : dict
-        Name → the indices of these samples among all. Empty if all are in memory.
-    """
+    """The samples that are in memory: all, or some units of each set. The reference is called ""."""
 
     samples: dict[str, Samples]
-    caveats: tuple[Caveat, ...]
-    places: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    caveats: tuple[Caveat, ...]  # one if not all samples were used
+    places: dict[str, NDArray[np.int64]] = field(default_factory=dict)  # their indices among all; empty if all are here
 
     @property
     def complete(self) -> bool:

@@ -17,12 +17,10 @@ from mallow.errors import InputError
 from mallow.evaluate._compare import compare
 from mallow.evaluate._comparison import ComparedSystems, Comparison
 from mallow.evidence import MAUVE_STAR, Measure, find_measure
-from mallow.results import TableData, draw
+from mallow.results import Axes, TableData, draw
 from mallow.samples import Samples, read
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from mallow.generate import GenerationPlan, NextToken  # a score does not need models that generate
 
 
@@ -46,16 +44,12 @@ class Sweep(ComparedSystems):
     """
 
     KIND: ClassVar[str] = "sweep"
+    ALSO = ("best", "winner", "verdict")
 
     decoders: tuple[str, ...]
     comparison: Comparison
     model: str
     files: dict[str, Path]
-
-    @property
-    def best(self) -> tuple[str, ...]:
-        """The decoder with the highest certified area, followed by the decoders that do not differ from it."""
-        return self.comparison.best
 
     @property
     def winner(self) -> str | None:
@@ -79,9 +73,6 @@ class Sweep(ComparedSystems):
     def verdict(self) -> str:
         """The decoder with the smallest proven gap, if there is a clear winner, and the decoder with the largest."""
         return self.comparison.verdict
-
-    def _also(self) -> dict[str, Any]:
-        return {"best": list(self.best), "winner": self.winner, "verdict": self.verdict}
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""

@@ -7,24 +7,19 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mallow._checks import seed_from
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._compare import compare_pairs, compare_quietly, embed_pairs
-from mallow.evaluate._comparison import ComparedSystems, Comparison, Difference, render_differences, score_cells
-from mallow.evaluate._order import LEVEL
+from mallow.evaluate._compare import compare_pairs, embed_pairs
+from mallow.evaluate._comparison import ComparedSystems, Comparison, Difference
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, Pairs, find_measure
-from mallow.results import TableData, draw, join_names, p_text
+from mallow.evaluate._systems import CERTIFIED, render_differences, score_cells
+from mallow.evidence import LEVEL, MAUVE_STAR, Measure, Pairs
+from mallow.results import Axes, TableData, draw, join_names, p_text
 from mallow.samples import Samples
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _FEWEST = 3  # checkpoints of a series
 _ALIKE = 0.95  # of the smallest number of samples to the largest; chosen: a few samples do not matter
@@ -87,6 +82,7 @@ class Track(ComparedSystems):
     """
 
     KIND: ClassVar[str] = "track"
+    ALSO = ("verdict", "best")
 
     steps: dict[str, float]
     comparison: Comparison
@@ -123,9 +119,6 @@ class Track(ComparedSystems):
             parts.append(f"No difference was shown between the last checkpoint and the best one, {best[0]}.")
         return " ".join(parts)
 
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "best": list(self.comparison.best)}
-
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without curves and samples: what ``--summary`` prints."""
         changes = [
@@ -140,7 +133,7 @@ class Track(ComparedSystems):
     def _table(self) -> TableData:
         starts = {change.at: change for change in self.changes}
         rows, breaks = [], []
-        titles = ["certified\nMAUVE", "95% upper\nbound", "published\nMAUVE", "95% of\nrepeat samples"]
+        titles = [*CERTIFIED, "published\nMAUVE", "95% of\nrepeat samples"]
         for number, (name, step) in enumerate(self.steps.items()):
             mark = "" if name not in starts else "closer" if starts[name].difference > 0 else "farther"
             rows.append([name, f"{step:g}", *score_cells(self.comparison.scores[name], titles), mark])
@@ -220,7 +213,7 @@ def track(
     >>> list(result.steps), [change.at for change in result.changes]
     (['ckpt-100', 'ckpt-300', 'ckpt-2000'], ['ckpt-2000'])
     """
-    measure = find_measure(measure)
+    settings = Settings.checked(measure, repeats, rng)
     if not isinstance(checkpoints, Mapping) or len(checkpoints) < _FEWEST:
         count = len(checkpoints) if isinstance(checkpoints, Mapping) else type(checkpoints).__name__
         raise InputError(
@@ -228,17 +221,10 @@ def track(
             "mallow.compare."
         )
     ordered = _order_by_step(list(checkpoints), steps)
-    settings = Settings(measure, repeats, seed_from(rng))
-    pairs = embed_pairs(
-        reference, {name: checkpoints[name] for name in ordered}, embedder, measure, lazy=True, paired=paired
-    )
+    systems = {name: checkpoints[name] for name in ordered}
+    pairs = embed_pairs(reference, systems, embedder, settings.measure, lazy=True, paired=paired)
     pairs, caveats = _cut_to_one_size(pairs, settings.seed)
-    references = [reference for reference, _ in pairs.values()]
-    if all(reference is references[0] for reference in references):
-        systems = {name: model for name, (_, model) in pairs.items()}
-        comparison = compare_quietly(references[0], systems, settings, embedder=None, prompts=None)  # all have spaces
-    else:
-        comparison = compare_pairs(pairs, settings)
+    comparison = compare_pairs(pairs, settings)
     comparison = replace(comparison, caveats=(*caveats, *comparison.caveats))
     result = Track(
         ordered, comparison, _find_trend(ordered, comparison), find_changes(list(ordered), comparison.differences)

@@ -15,8 +15,7 @@ import numpy as np
 
 from mallow._checks import positive
 from mallow._optional import did_you_mean
-from mallow._visible import one_line
-from mallow.errors import InputError
+from mallow.errors import InputError, one_line
 from mallow.estimate import ESTIMATORS, Estimator, Neighbors, Quantize
 from mallow.evidence._witness import Witness
 from mallow.samples import Samples

@@ -1,27 +1,28 @@
 """Candidates for a reason: traits of every sample, their p-values, and their wording.
 
-This module has the candidates for features and images.
+This module has the candidates for features and prompts, and the similarity of answers to one prompt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mallow.embed import shares_prompts
-from mallow.evidence import holm
-from mallow.explain._reason import Kind
+from mallow.evidence import Evidence, holm
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.results import join_names
 from mallow.samples import Samples
 from mallow.theory import Array
 
+_COSINES = "mean cosine {}, reference {}"
 _TAIL = 0.025  # chosen: share of the samples at either end whose trait is clipped to the next value
 
+Kind = Literal["words", "length", "trait", "region"]
 Phrase = Callable[[float, float], tuple[str, dict[str, float]]]
 """(mean of the trait over the model's samples, over the reference) → the phrase, and its numbers by name.
 
@@ -37,32 +38,16 @@ Rows = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A trait that may be a reason.
-
-    Attributes
-    ----------
-    kind : Kind
-    trait : array (n + m,)
-        One number per sample, the reference first; without tails once it is tested.
-    phrase : Phrase
-    means : tuple of float
-        The means of the whole trait, of the model and of the reference, for the phrase.
-    p_value, adjusted : float
-        For "the trait does not differ between the sides"; adjusted for everything that was tested together.
-    terms : tuple of str
-        The words in the phrase.
-    effect : float
-        The difference of the means in standard deviations within the sides, if it is known.
-    """
+    """A trait that may be a reason. P-values are for "the trait does not differ between the sides"."""
 
     kind: Kind
-    trait: Array
+    trait: Array  # (n + m,): one number per sample, the reference first; without tails once it is tested
     phrase: Phrase
-    means: tuple[float, float] = (0.0, 0.0)
+    means: tuple[float, float] = (0.0, 0.0)  # of the whole trait, of the model and of the reference, for the phrase
     p_value: float = 1.0
-    adjusted: float = 1.0
-    terms: tuple[str, ...] = ()
-    effect: float = 0.0
+    adjusted: float = 1.0  # for everything that was tested together
+    terms: tuple[str, ...] = ()  # the words in the phrase
+    effect: float = 0.0  # the difference of the means in standard deviations within the sides, if it is known
 
 
 def judge_traits(tests: UnitTests, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -115,25 +100,38 @@ def numbers_apart(model: float, reference: float) -> tuple[str, str]:
     return f"{first:.{decimals}f}", f"{second:.{decimals}f}"
 
 
+def contrast(more: str, less: str, numbers: str, *, times: float = 1.0, least: float = 1.0) -> Phrase:
+    """The phrase for a trait of which the model has more, or less, than the reference.
+
+    `numbers` gets the two means, each so many `times` as large. There is no phrase for a ratio below `least`.
+
+    Examples
+    --------
+    >>> contrast("longer words", "shorter words", "{} letters, reference {}")(4.3, 4.7)
+    ('shorter words (4.3 letters, reference 4.7)', {'model': 4.3, 'reference': 4.7})
+    """
+
+    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
+        shown = numbers.format(*numbers_apart(times * model, times * reference))
+        text = f"{more if model > reference else less} ({shown})"
+        clear = max(model, reference) >= least * min(model, reference)
+        return (text if clear else ""), {"model": model, "reference": reference}
+
+    return phrase
+
+
 @dataclass(frozen=True, eq=False)
 class Standardised:
     """Features of both sides, and the moments of their columns.
 
-    Attributes
-    ----------
-    sides : two arrays (n, d), (m, d)
-    means, deviations : array (2, d)
-        Of the columns, for the reference and for the model.
-    centre, scale : array (d,)
-        The middle between both means, and the standard deviation within the sides, in single precision, so that the
-        order of the rows does not matter. The scale of a constant column is infinite.
+    Centre and scale are in single precision, so that the order of the rows does not matter.
     """
 
-    sides: tuple[Rows, Rows]
-    means: Array
-    deviations: Array
-    centre: NDArray[np.float32]
-    scale: NDArray[np.float32]
+    sides: tuple[Rows, Rows]  # (n, d) and (m, d)
+    means: Array  # (2, d): of the reference and of the model
+    deviations: Array  # (2, d)
+    centre: NDArray[np.float32]  # (d,): the middle between both means
+    scale: NDArray[np.float32]  # (d,): the standard deviation within the sides; infinite for a constant column
 
     def columns(self, places: NDArray[np.intp]) -> Array:
         """Some standardised columns of both sides, (n + m, places)."""
@@ -178,16 +176,8 @@ def _blocks(rows: Rows, dtype: type[np.floating[Any]]) -> Iterator[NDArray[Any]]
 
 def distance_candidate(features: Standardised) -> Candidate:
     """The distance of samples from the common centre: a model that lacks variety stays near it."""
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        shown, shown_reference = numbers_apart(model, reference)
-        amount = "more" if model > reference else "less"
-        text = (
-            f"features that vary {amount} (mean squared distance from the centre {shown}, reference {shown_reference})"
-        )
-        values = {"model": model, "reference": reference}
-        return (text if max(model, reference) >= _RATIO * min(model, reference) else ""), values
-
+    numbers = "mean squared distance from the centre {}, reference {}"
+    phrase = contrast("features that vary more", "features that vary less", numbers, least=_RATIO)
     return Candidate("region", features.distances(), phrase)
 
 
@@ -196,14 +186,8 @@ def prompt_candidate(reference: Samples, model: Samples) -> list[Candidate]:
     spaces = [(side.spaces or {}).get("prompts") for side in (reference, model)]
     if spaces[0] is None or spaces[1] is None or not shares_prompts(reference, model):
         return []
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        model_numbers, other = numbers_apart(model, reference)
-        place = "farther from" if model < reference else "nearer to"
-        text = f"{place} their prompts (mean cosine {model_numbers}, reference {other})"
-        return text, {"model": model, "reference": reference}
-
-    return [Candidate("region", np.concatenate([side[:, 0] for side in spaces if side is not None]), phrase)]
+    cosines = np.concatenate([side[:, 0] for side in spaces if side is not None])
+    return [Candidate("region", cosines, contrast("nearer to their prompts", "farther from their prompts", _COSINES))]
 
 
 def column_candidates(features: Standardised, tests: UnitTests, level: float) -> list[Candidate]:
@@ -216,10 +200,13 @@ def column_candidates(features: Standardised, tests: UnitTests, level: float) ->
     shifts = (features.means[0] - features.means[1]) / scale
     spreads = (features.deviations[0] ** 2 - features.deviations[1] ** 2) / scale**2
     candidates = []
-    for differences, phrase_of in ((shifts, _mean_phrase), (spreads, _spread_phrase)):
+    for name, differences, moments, amounts in (
+        ("mean", shifts, features.means, ("larger values", "smaller values")),
+        ("standard deviation", spreads, features.deviations, ("more spread", "less spread")),
+    ):
         tried = np.argsort(-np.abs(differences), kind="stable")[:_TRIED]
         columns = features.columns(tried)
-        if phrase_of is _spread_phrase:
+        if differences is spreads:
             columns = columns**2
         columns = np.apply_along_axis(clip_tails, 0, columns)
         delta, z = tests.difference(columns)
@@ -229,18 +216,10 @@ def column_candidates(features: Standardised, tests: UnitTests, level: float) ->
         clear = np.flatnonzero(adjusted < level)
         if len(clear):
             shown = clear[np.argsort(p_values[clear], kind="stable")][:_SHOWN]
-            together, phrase = columns[:, clear] @ delta[clear], phrase_of(features, tried[shown])
+            together, phrase = columns[:, clear] @ delta[clear], _column_phrase(tried[shown], moments, amounts, name)
             p_value, corrected = float(p_values[shown].max()), float(adjusted[shown].max())
             candidates.append(Candidate("trait", together, phrase, p_value=p_value, adjusted=corrected))
     return candidates
-
-
-def _mean_phrase(features: Standardised, columns: NDArray[np.intp]) -> Phrase:
-    return _column_phrase(columns, features.means, ("larger values", "smaller values"), "mean")
-
-
-def _spread_phrase(features: Standardised, columns: NDArray[np.intp]) -> Phrase:
-    return _column_phrase(columns, features.deviations, ("more spread", "less spread"), "standard deviation")
 
 
 def _column_phrase(columns: NDArray[np.intp], moments: Array, amounts: tuple[str, str], name: str) -> Phrase:
@@ -256,3 +235,58 @@ def _column_phrase(columns: NDArray[np.intp], moments: Array, amounts: tuple[str
         what = "means" if name == "mean" else "spreads"
         text = f"other {what} in columns {join_names(list(map(str, columns)))} (column {columns[0]}: {numbers})"
     return lambda *_: (text, values)
+
+
+_FEWEST_UNITS = 5  # as for the test within units: with fewer prompts, a mean over them says little
+
+
+def compare_answers(reference: Samples, model: Samples, evidence: Evidence) -> dict[str, float]:
+    """The mean cosine of the features of two answers to one prompt: of the "model" and of the "reference".
+
+    The mean is over the prompts (ids) to which both sides have several answers. Empty with fewer than five of them.
+    """
+    likeness = _mean_cosines(reference, model, evidence)
+    if likeness is None:
+        return {}
+    n = len(evidence.reference_units)
+    return {"model": float(likeness[n:].mean()), "reference": float(likeness[:n].mean())}
+
+
+def answers_candidate(reference: Samples, model: Samples, evidence: Evidence) -> list[Candidate]:
+    """The candidate for the similarity of each sample to the other answers to its prompt: none or one."""
+    likeness = _mean_cosines(reference, model, evidence)
+    more, less = (f"answers to one prompt that are {amount} alike" for amount in ("more", "less"))
+    return [] if likeness is None else [Candidate("region", likeness, contrast(more, less, _COSINES))]
+
+
+def _mean_cosines(reference: Samples, model: Samples, evidence: Evidence) -> Array | None:
+    """The mean cosine of each sample with the other samples of its unit and side, (n + m,).
+
+    Samples of units with fewer than two samples of either side get the mean of their side.
+    """
+    count, units = len(evidence.keys), (evidence.reference_units, evidence.model_units)
+    several = np.minimum(*(np.bincount(unit_of_side, minlength=count) for unit_of_side in units)) >= 2
+    if np.count_nonzero(several) < _FEWEST_UNITS:
+        return None
+    sides = []
+    for samples, unit in zip((reference, model), units, strict=True):
+        inside = several[unit]
+        cosines = _cosines_within(samples.require_features()[inside], unit[inside])
+        mean_cosines = np.full(len(unit), cosines.mean())
+        mean_cosines[inside] = cosines
+        sides.append(mean_cosines)
+    return np.concatenate(sides)
+
+
+def _cosines_within(features: NDArray[Any], unit: NDArray[np.int64]) -> Array:
+    """The mean cosine of each row with the other rows of its unit."""
+    order = np.argsort(unit, kind="stable")
+    rows = features[order].astype(np.float64)
+    rows /= max(float(np.abs(rows).max()), 1e-300)  # squares must neither overflow nor vanish
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    _, starts, place, sizes = np.unique(unit[order], return_index=True, return_inverse=True, return_counts=True)
+    sums = np.add.reduceat(rows, starts, axis=0)[place]
+    lengths = np.einsum("ij,ij->i", rows, rows)  # 1, or 0 for a row of zeros
+    cosines = np.empty(len(rows))
+    cosines[order] = (np.einsum("ij,ij->i", rows, sums) - lengths) / (sizes[place] - 1)
+    return cosines

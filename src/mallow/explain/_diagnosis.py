@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mallow._files import make_folder
 from mallow.caveats import evidence_caveats, refuse_without_answer, rename_system
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.estimate import Codebook, Features, Prepared, Quantize
+from mallow.estimate import Codebook, Quantize
 from mallow.evidence import (
     MAUVE_STAR,
     Evidence,
@@ -29,26 +29,12 @@ from mallow.evidence import (
     make_signature,
     pair_points,
 )
-from mallow.explain._bins import small_bin_caveats, tabulate_bins
-from mallow.explain._reason import (
-    OffTopic,
-    Reason,
-    Region,
-    Telltale,
-    image_grid,
-    in_one_line,
-    verdict_text,
-)
-from mallow.explain._reasons import find_reasons
-from mallow.explain._regions import Sides, describe_regions
-from mallow.explain._telltales import find_off_topic, find_telltales
-from mallow.results import Estimate, Result, TableData, draw, p_text, render
+from mallow.explain._reasons import Reason, find_reasons, verdict_text
+from mallow.explain._region import OffTopic, Region, Telltale, image_grid, in_one_line
+from mallow.explain._regions import describe_regions, find_off_topic, find_telltales, small_bin_caveats, tabulate_bins
+from mallow.results import Axes, Estimate, Result, TableData, draw, p_text, render
 from mallow.samples import Samples
 from mallow.theory import extrapolated
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _TELLTALES_SHOWN = 3  # of each side in print; chosen
 _TERMS_IN_LABEL = 3  # chosen: labels of a picture stay short
@@ -94,6 +80,7 @@ class Diagnosis(Result):
     """
 
     KIND: ClassVar[str] = "diagnosis"
+    ALSO = ("verdict",)
 
     missed: tuple[Region, ...]
     invented: tuple[Region, ...]
@@ -200,9 +187,6 @@ class Diagnosis(Result):
                 paths.append(home / f"{region.side}-{number}.png")
                 image_grid(region, paths[-1])
         return tuple(paths)
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict}
 
     def _headline(self) -> str:
         return self.verdict or self._gap_line()
@@ -338,13 +322,21 @@ def diagnose_embedded(
     if evidence is None:
         evidence = hold_out(measure, {"model": sides}).evidence["model"]
     if quantize.bins == "auto" and not isinstance(quantize.codebook, Codebook):
-        quantize = replace(quantize, bins=_readable_bins(len(x), len(y)))
+        # √(n + m), so that the average number of samples per bin equals the number of bins. Fewer bins mix a topic with
+        # its neighbours, and more bins split it until no part is significant. Measured with minilm for 40 seeds, 300
+        # texts per side, a tenth of one side documentation and the rest web texts: with 24 bins the first region was
+        # the documentation, and significant, in 33 runs (invented by the model) and 38 runs (missed by it); with 45
+        # bins in 16 and 29, with 60 in 6 and 16.
+        quantize = replace(quantize, bins=max(2, round(math.sqrt(len(x) + len(y)))))
     measure = replace(measure, estimator=quantize)
     prepared = quantize.prepare(x, y)
     # The first of the clusterings that a score with this seed averages.
     masses = quantize.masses(prepared, generator_for(seed, "clustering").spawn(1)[0])
     table = tabulate_bins(masses, measure.divergence, evidence)
-    points = _points_near_centres(quantize, prepared, x, y)
+    if isinstance(quantize.codebook, Codebook):  # points in the space of the centres
+        points = quantize.codebook.reduce(x), quantize.codebook.reduce(y)
+    else:
+        points = prepared.points[prepared.group[: len(x)]], prepared.points[prepared.group[len(x) :]]
     largest = describe_regions(table, regions, sides, points, examples, evidence)
     units = describe_units(evidence.units, *sides)
     return Diagnosis(
@@ -365,7 +357,8 @@ def diagnose_embedded(
             spaces=evidence.spaces,
         ),
         caveats=(
-            *_embedder_caveats(sides),
+            *rename_system(reference.caveats, "reference"),
+            *rename_system(model.caveats, "model"),
             *masses.caveats,
             *small_bin_caveats(table.partition, evidence),
             *evidence_caveats(evidence),
@@ -393,27 +386,3 @@ def _check_estimator(measure: Measure) -> Quantize:
             "at half-samples. Use the default smoothing of Quantize()."
         )
     return estimator
-
-
-def _readable_bins(n: int, m: int) -> int:
-    """The default number of bins of a diagnosis, √(n + m).
-
-    The average number of samples per bin then equals the number of bins.
-
-    Fewer bins mix a topic with its neighbours, and more bins split it until no part is significant. Measured with
-    minilm for 40 seeds, 300 texts per side, a tenth of one side documentation and the rest web texts: with 24 bins the
-    first region was the documentation, and significant, in 33 runs (invented by the model) and 38 runs (missed by it);
-    with 45 bins in 16 and 29, with 60 in 6 and 16.
-    """
-    return max(2, round(math.sqrt(n + m)))
-
-
-def _points_near_centres(quantize: Quantize, prepared: Prepared, x: Features, y: Features) -> tuple[Features, Features]:
-    """Both samples in the space of the centres."""
-    if isinstance(quantize.codebook, Codebook):
-        return quantize.codebook.reduce(x), quantize.codebook.reduce(y)
-    return prepared.points[prepared.group[: len(x)]], prepared.points[prepared.group[len(x) :]]
-
-
-def _embedder_caveats(sides: Sides) -> list[Caveat]:
-    return [*rename_system(sides[0].caveats, "reference"), *rename_system(sides[1].caveats, "model")]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mallow._optional import optional
-from mallow.explain._candidates import Candidate, numbers_apart
+from mallow.explain._candidates import Candidate, contrast
 from mallow.theory import Array
 
 _SIDE = 64  # pixels of the square that an image is shrunk to for light and colour; chosen
@@ -67,8 +67,8 @@ def image_candidates(paths: Sequence[Path]) -> list[Candidate]:
     except Exception:  # a decoder may raise anything; whether an image can be used is for the embedder to say
         return []
     return [
-        _image_candidate(name, column)
-        for name, column in zip(_LOOKS, values.T, strict=True)
+        Candidate("trait", column, contrast(*words))
+        for words, column in zip(_LOOKS.values(), values.T, strict=True)
         if np.isfinite(column).all()
     ]
 
@@ -150,13 +150,3 @@ def _repetition(grey: Array) -> float:
     away = [np.minimum(np.arange(length), length - np.arange(length)) for length in fine.shape]
     far = np.maximum(away[0][:, None], away[1][None, :]) >= _NEAR
     return float(shifts[far].max() / shifts[0, 0])
-
-
-def _image_candidate(name: str, trait: Array) -> Candidate:
-    more, less, numbers = _LOOKS[name]
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        shown = numbers.format(*numbers_apart(model, reference))
-        return f"{more if model > reference else less} ({shown})", {"model": model, "reference": reference}
-
-    return Candidate("trait", trait, phrase)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from mallow.embed import AnyEmbedder, embed_all
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.estimate import as_features, same_width
-from mallow.evidence import NORMAL, Units, compare_means, find_units, permutation_test
+from mallow.evidence import LEVEL, NORMAL, Units, compare_means, find_units, permutation_test
 from mallow.explain._nearness import (
     Indices,
     Neighbours,
@@ -23,27 +23,17 @@ from mallow.explain._nearness import (
     kernel_likelihoods,
     neighbour_counts,
 )
-from mallow.explain._reason import LEVEL, Example
-from mallow.results import Estimate, Result, TableData, at_most, draw, p_text
+from mallow.explain._region import Example
+from mallow.explain._regions import make_example
+from mallow.results import Axes, Estimate, Result, TableData, at_most, draw, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _SHOWN = 5  # chosen: near copies in print
 # Chosen on passages of books (experiments/memorisation), confirmed on news.
 _NEXT = 4  # the scale of a ratio is the distance to the fourth neighbour after the nearest
-_CLOSEST_OF_MODEL = (
-    0.01,
-    0.02,
-    0.05,
-    0.1,
-    0.2,
-    0.5,
-    1.0,
-)  # shares of the model's samples that are tested, closest first
+# Shares of the model's samples that are tested, closest first.
+_CLOSEST_OF_MODEL = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _CLOSEST_OF_BOTH = (0.005, 0.01, 0.02, 0.05)  # of model and reference together
 _BANDWIDTH = 0.2  # of the density, in units of the median distance from the nearest sample of the model
 _LISTED = 0.01  # share of the reference up to which samples count as near copies
@@ -124,6 +114,7 @@ class Memorisation(Result):
     """
 
     KIND: ClassVar[str] = "memorisation"
+    ALSO = ("verdict", "copying")
 
     p_value: float
     nearer_than_fresh: float
@@ -209,9 +200,6 @@ class Memorisation(Result):
             }
             for copy in self.copies
         ]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "copying": self.copying}
 
     def brief(self) -> dict[str, Any]:
         """The main numbers as a small dict, without the list of near copies."""
@@ -401,21 +389,12 @@ def _list_copies(
         ratio = float(at_y.ratio[row])
         as_near = int(np.searchsorted(ordered, ratio, side="right"))
         yield NearCopy(
-            _example(model, row),
-            _example(train, int(at_y.nearest[row])),
+            make_example(model, row),
+            make_example(train, int(at_y.nearest[row])),
             distance=settle(float(at_y.distance[row]), _DIGITS),
             ratio=settle(ratio, _DIGITS),
             rarity=settle((1 + as_near) / (1 + len(ordered)), _DIGITS),
         )
-
-
-def _example(samples: Samples, row: int) -> Example:
-    return Example(
-        row,
-        samples.ids[row] if samples.ids else None,
-        samples.texts[row] if samples.texts else None,
-        str(samples.images[row]) if samples.images else None,
-    )
 
 
 def _find_doubts(reference: Samples, model: Samples, train: Samples, at_x: Neighbours, seed: int) -> Iterator[Caveat]:

@@ -21,20 +21,13 @@ Indices = NDArray[np.int64]
 class Neighbours:
     """The nearest training samples of each sample.
 
-    Attributes
-    ----------
-    nearest : int64 array (n,)
-        The row of the nearest training sample.
-    distance : array (n,)
-        The distance to it.
-    ratio : array (n,)
-        The distance divided by the distance to the next training samples. It is small for a copy, whatever the scale of
-        the features and the local density of the data, and about 1 for a sample that merely lies among the data.
+    A ratio is small for a copy, whatever the scale of the features and the local density of the data, and about 1 for a
+    sample that merely lies among the data.
     """
 
-    nearest: Indices
-    distance: Array
-    ratio: Array
+    nearest: Indices  # (n,): the row of the nearest training sample
+    distance: Array  # (n,): to it
+    ratio: Array  # (n,): the distance divided by the distance to the next training samples
 
 
 def find_neighbours(

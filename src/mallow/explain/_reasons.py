@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mallow.engine import settle, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import as_features
-from mallow.evidence import Evidence, holm
-from mallow.explain._answers import answers_candidate
+from mallow.evidence import LEVEL, Evidence, holm
 from mallow.explain._candidates import (
     Candidate,
+    Kind,
+    answers_candidate,
     column_candidates,
     distance_candidate,
     judge_traits,
@@ -21,17 +22,71 @@ from mallow.explain._candidates import (
     standardise,
 )
 from mallow.explain._looks import image_candidates
-from mallow.explain._reason import LEVEL, Reason
 from mallow.explain._unit_tests import UnitTests, one_sided
 from mallow.explain._words import split_texts, style_candidates, word_candidates
+from mallow.results import at_most, p_text
 from mallow.samples import Samples
 
 _MOST = 5  # reasons; chosen
+_IN_A_SENTENCE = 3  # of them; chosen
 _LEAST_SHARE = 0.01  # share of the evidence that a reason must explain; chosen
 _FAMILIES = 2  # families of candidates with separate (Holm) corrections; p-values are then multiplied by this
 _TESTS = 2  # tests of each candidate: that it differs, and that it correlates with the score
 _LARGE = 0.8  # standard deviations; the usual word for this difference is "large"
 _IMAGES = 250  # images of each side that are opened; chosen: about a second
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A difference between the sides that correlates with the held-out score.
+
+    Attributes
+    ----------
+    kind : "words", "length", "trait" or "region"
+        "region" is about the position of the samples among all features.
+    text : str
+        A phrase about the model's samples, for "Telltale signs: …": no capital, no full stop.
+    p_value : float
+        For "it does not differ, or does not correlate with the held-out score". Valid for shared prompts and for
+        several samples per prompt.
+    adjusted : float
+        The p-value after correction for everything that was tested.
+    values : dict
+        The numbers of the phrase, by name; "explained" is the share of the evidence that it accounts for.
+    terms : tuple of str
+        The words and pairs of words in the phrase; empty unless it is about words.
+    """
+
+    kind: Kind
+    text: str
+    p_value: float
+    adjusted: float
+    values: dict[str, float] = field(default_factory=dict)
+    terms: tuple[str, ...] = ()
+
+
+def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Sequence[Reason] = ()) -> str:
+    """Whether there is a gap, a bound on its size, and, if it is real, the first of its reasons.
+
+    `p_value` comes from the test of identity, and `most` is the 95% upper bound of MAUVE.
+
+    Examples
+    --------
+    >>> verdict_text(1e-9, 0.2379, (1000, 1000))
+    'The gap is real: with 95% confidence MAUVE is at most 0.2379 (p < 1e-5).'
+    >>> verdict_text(0.31, 1.0, (1000, 500))
+    'No gap was shown with this embedder and this many samples (1,000 and 500; p = 0.31).'
+    """
+    p, limit = p_text(p_value), at_most(most)
+    if p_value >= LEVEL:  # then no limit is below 1: `Evidence.certify`
+        return f"No gap was shown with this embedder and this many samples ({n[0]:,} and {n[1]:,}; {p})."
+    if float(limit) == 1.0:
+        text = f"The gap is real ({p}), but too small to be measured with this few samples."
+    else:
+        text = f"The gap is real: with 95% confidence MAUVE is at most {limit} ({p})."
+    if reasons:
+        text += f" Telltale signs: {'; '.join(reason.text for reason in reasons[:_IN_A_SENTENCE])}."
+    return text
 
 
 def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tuple[Reason, ...]:
@@ -60,18 +115,9 @@ def find_reasons(reference: Samples, model: Samples, evidence: Evidence) -> tupl
     remaining difference, so equivalent traits are not both shown. "explained" is the share of the difference that a
     reason explains.
 
-    Parameters
-    ----------
-    reference, model : Samples
-        Samples with features, in the order of the evidence.
-    evidence : Evidence
-        The evidence about this model against this reference: `mallow.evidence.gather_evidence`.
-
-    Returns
-    -------
-    tuple of Reason
-        At most five, the one that explains most first. Empty if the test of identity finds no gap at the 5% level, if
-        nothing was learned (all held-out scores are 0), or if nothing is significant.
+    The samples have features, and are in the order of the evidence. There are at most five reasons, and none if the
+    test of identity finds no gap at the 5% level, if nothing was learned (all held-out scores are 0), or if nothing is
+    significant.
     """
     _check_sizes(reference, model, evidence)
     tests = UnitTests.of(evidence)

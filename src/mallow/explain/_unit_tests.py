@@ -52,23 +52,14 @@ def one_sided(z: Array) -> Array:
 class UnitTests:
     """The units and the held-out scores of two sides; `of` builds it from evidence.
 
-    Attributes
-    ----------
-    n : int
-        The number of reference samples.
-    m : int
-        The number of model samples.
-    scores : array (n + m,)
-        Held-out scores, the reference first.
-    sums : two sparse matrices (units, n + m)
-        A product with columns sums them over the samples of the reference, and of the model, in each unit. The order of
-        units and samples depends only on their keys and scores, so no sum depends on the order of the samples.
+    A product of `sums` with columns sums them over the samples of the reference, and of the model, in each unit. The
+    order of units and samples depends only on their keys and scores, so no sum depends on the order of the samples.
     """
 
-    n: int
-    m: int
-    scores: Array
-    sums: tuple[Any, Any]
+    n: int  # reference samples
+    m: int  # model samples
+    scores: Array  # (n + m,), held out, the reference first
+    sums: tuple[Any, Any]  # two sparse matrices (units, n + m)
 
     @classmethod
     def of(cls, evidence: Evidence) -> UnitTests:

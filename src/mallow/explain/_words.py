@@ -17,7 +17,7 @@ from scipy import sparse
 
 from mallow.caveats import TRAITS
 from mallow.evidence import holm
-from mallow.explain._candidates import Candidate, numbers_apart
+from mallow.explain._candidates import Candidate, contrast, numbers_apart
 from mallow.explain._unit_tests import UnitTests, two_sided
 from mallow.models import words
 from mallow.results import join_names
@@ -45,20 +45,11 @@ _BRACKETS = frozenset("()[]{}（）")
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """All words and punctuation marks of some texts, one text after the other.
+    """All words and punctuation marks of some texts, one text after the other."""
 
-    Attributes
-    ----------
-    texts : int
-        The number of texts.
-    row, token : int64 array (tokens,)
-        The text that each token is in, and its number in `vocabulary`.
-    vocabulary : list of str
-    """
-
-    texts: int
-    row: Indices
-    token: Indices
+    texts: int  # their number
+    row: Indices  # the text that each token is in
+    token: Indices  # its number in the vocabulary
     vocabulary: list[str]
 
     @cached_property
@@ -172,18 +163,10 @@ def _ngrams(text: str) -> set[str]:
 
 @dataclass(frozen=True, eq=False)
 class TermTable:
-    """Which texts contain which words and pairs of neighbouring words.
+    """Which texts contain which words and pairs of neighbouring words."""
 
-    Attributes
-    ----------
-    names : list of str
-        The words first, then the pairs.
-    present : sparse array (texts, terms)
-        1 if a text contains a term.
-    """
-
-    names: list[str]
-    present: Any
+    names: list[str]  # the words first, then the pairs
+    present: Any  # sparse array (texts, terms): 1 if a text contains a term
 
 
 def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Candidate]:
@@ -306,9 +289,8 @@ def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
     }
     counts = {"punctuation marks": tokens.per_text(~tokens.word)}
     counts |= {noun: tokens.per_text(tokens.which(rule)) for noun, rule in rules.items()}
-    counts["words that begin with a capital"] = np.array(
-        [sum(map(str.isupper, _initials(text))) for text in texts], float
-    )
+    capitals = [sum(word.lstrip(_OPENING)[:1].isupper() for word in text.split()) for text in texts]
+    counts["words that begin with a capital"] = np.array(capitals, float)
     counts["line breaks"] = np.array([text.count("\n") for text in texts], float)
     return counts
 
@@ -319,10 +301,6 @@ def _sentence_lengths(length: Array, tokens: Tokens) -> Array:
     known = ends > 0
     average = math.fsum(length[known] / ends[known]) / max(int(known.sum()), 1)
     return np.where(known, length / np.maximum(ends, 1.0), average)
-
-
-def _initials(text: str) -> list[str]:
-    return [word.lstrip(_OPENING)[:1] for word in text.split()]
 
 
 def _repeated(words: Tokens) -> Array:
@@ -344,26 +322,14 @@ def _repeated(words: Tokens) -> Array:
 
 def _rate(trait: Array, noun: str, unit: str, short: str = "") -> Candidate:
     """A frequency that is shown per 100."""
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        shown, shown_reference = numbers_apart(100.0 * model, 100.0 * reference)
-        amount = "more" if model > reference else "fewer"
-        text = f"{amount} {noun} ({shown}{unit}, reference {shown_reference}{short})"
-        return text, {"model": model, "reference": reference}
-
-    return Candidate("trait", trait, phrase)
+    numbers = f"{{}}{unit}, reference {{}}{short}"
+    return Candidate("trait", trait, contrast(f"more {noun}", f"fewer {noun}", numbers, times=100.0))
 
 
 def _mean(trait: Array, noun: str, unit: str) -> Candidate:
     """A length that is shown as a mean."""
-
-    def phrase(model: float, reference: float) -> tuple[str, dict[str, float]]:
-        shown, shown_reference = numbers_apart(model, reference)
-        size = "longer" if model > reference else "shorter"
-        text = f"{size} {noun} ({shown} {unit} on average, reference {shown_reference})"
-        return text, {"model": model, "reference": reference}
-
-    return Candidate("trait", trait, phrase)
+    numbers = f"{{}} {unit} on average, reference {{}}"
+    return Candidate("trait", trait, contrast(f"longer {noun}", f"shorter {noun}", numbers))
 
 
 def _share_phrase(predicate: str, model: float, reference: float) -> tuple[str, dict[str, float]]:

@@ -3,8 +3,16 @@
 Each package is imported only when one of its functions is called, so no package is required.
 """
 
-from mallow.integrations._frames import to_dataset, to_pandas, to_polars
-from mallow.integrations._loggers import log_mlflow, log_tensorboard, log_trackio, log_wandb, metrics_of
+from mallow.integrations._loggers import (
+    log_mlflow,
+    log_tensorboard,
+    log_trackio,
+    log_wandb,
+    metrics_of,
+    to_dataset,
+    to_pandas,
+    to_polars,
+)
 from mallow.integrations._training import lightning_callback, torch_metric, trainer_callback
 
 __all__ = [

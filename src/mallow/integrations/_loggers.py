@@ -1,4 +1,7 @@
-"""Results in experiment trackers: numbers as metrics, the verdict as text, the whole result as a file."""
+"""Samples and results in other packages: tables, and experiment trackers.
+
+Trackers get numbers as metrics, the verdict as text, and the whole result as a file.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 import re
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -14,7 +17,56 @@ from mallow._checks import one_of
 from mallow._optional import optional
 from mallow.errors import EstimateWarning, InputError
 from mallow.evaluate import Comparison, Score, Sweep, Track
-from mallow.results import Result
+from mallow.results import Estimate, Result
+from mallow.samples import Samples
+
+
+def to_pandas(value: Samples | Result) -> Any:
+    """Samples, one row each, or the numbers of a result, as a pandas DataFrame.
+
+    Examples
+    --------
+    >>> from mallow import read
+    >>> frame = to_pandas(read([{"text": "One.", "id": 1}, {"text": "Two.", "id": 2}]))
+    >>> list(frame.columns), read(frame).texts
+    (['id', 'text'], ('One.', 'Two.'))
+    """
+    if isinstance(value, Result):
+        return value.to_frame()
+    return optional("pandas", extra="frames").DataFrame(_columns(value))
+
+
+def to_polars(value: Samples | Result) -> Any:
+    """Samples, one row each, or the numbers of a result, as a polars DataFrame."""
+    polars = optional("polars", extra="polars")
+    if isinstance(value, Result):
+        records = value.to_frame().to_dict(orient="records")
+        return polars.from_dicts(records, infer_schema_length=None)
+    return polars.DataFrame(_columns(value))
+
+
+def to_dataset(samples: Samples) -> Any:
+    """Samples, one row each, as a Hugging Face Dataset; features are a column of lists.
+
+    `mallow.read` reads the dataset again, except for the features: ``read(dataset["features"])`` reads them.
+    """
+    return optional("datasets", extra="datasets").Dataset.from_dict(_columns(samples))
+
+
+def _columns(samples: object) -> dict[str, list[Any]]:
+    if not isinstance(samples, Samples):
+        raise InputError(
+            f"`samples` must be Samples, or a result; got {type(samples).__name__}. Read it with mallow.read."
+        )
+    named = {
+        "id": samples.ids,
+        "prompt": samples.prompts,
+        "text": samples.texts,
+        "image": None if samples.images is None else [str(path) for path in samples.images],
+        "audio": None if samples.audio is None else [str(path) for path in samples.audio],
+        "features": None if samples.features is None else samples.features.tolist(),
+    }
+    return {name: list(values) for name, values in named.items() if values is not None}
 
 
 def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
@@ -45,39 +97,28 @@ def metrics_of(result: Result, prefix: str = "mallow") -> dict[str, float]:
     raise InputError(f"`result` must be a Score, Comparison, Sweep or Track; got {type(result).__name__}.")
 
 
-_NAMES = (
-    "mauve",
-    "mauve_low",
-    "mauve_high",
-    "certified",
-    "certified_at_most",
-    "frontier_integral",
-    "midpoint",
-    "self_score",
-    "p_value",
-)
+_NOTHING = Estimate(math.nan, math.nan, math.nan)
+_NUMBERS: dict[str, Callable[[Score], float]] = {
+    "mauve": lambda score: score.mauve,
+    "mauve_low": lambda score: score.interval.get("mauve", (math.nan, math.nan))[0],
+    "mauve_high": lambda score: score.interval.get("mauve", (math.nan, math.nan))[1],
+    "certified": lambda score: score.certified.get("mauve", _NOTHING).value,
+    "certified_at_most": lambda score: score.certified.get("mauve", _NOTHING).high,
+    "frontier_integral": lambda score: score.frontier_integral,
+    "midpoint": lambda score: score.midpoint,
+    "self_score": lambda score: score.self_score["mauve"],
+    "p_value": lambda score: score.p_value,
+}
 
 
 def _numbers(score: Score, prefix: str) -> dict[str, float]:
-    low, high = score.interval.get("mauve", (math.nan, math.nan))
-    certified = score.certified.get("mauve")
-    values = (
-        score.mauve,
-        low,
-        high,
-        math.nan if certified is None else certified.value,
-        math.nan if certified is None else certified.high,
-        score.frontier_integral,
-        score.midpoint,
-        score.self_score["mauve"],
-        score.p_value,
-    )
-    return {f"{prefix}/{name}": value for name, value in zip(_NAMES, values, strict=True) if math.isfinite(value)}
+    values = {f"{prefix}/{name}": number(score) for name, number in _NUMBERS.items()}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 def missing_numbers(prefix: str) -> dict[str, float]:
     """NaN for every number of a monitor, for programs that expect these numbers although there is no score."""
-    return {f"{prefix}/{name}": math.nan for name in (*_NAMES, "alarm")}
+    return {f"{prefix}/{name}": math.nan for name in (*_NUMBERS, "alarm")}
 
 
 OnError = Literal["warn", "raise"]

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mallow._checks import seed_from
 from mallow._optional import install_line
 from mallow.embed import AnyEmbedder
 from mallow.errors import Caveat, InputError, each_once
 from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, Settings, compare_pairs, embed_pairs
-from mallow.evidence import MAUVE_STAR, Measure, find_measure
+from mallow.evidence import MAUVE_STAR, Measure
 from mallow.explain import Diagnosis, diagnose_embedded
 from mallow.theory import extrapolated
 
@@ -108,10 +107,10 @@ def compare_and_diagnose(
     rng :
         The seed of the clusterings, as in `mallow.compare`.
     """
-    measure = find_measure(measure)
-    seed = seed_from(rng)
+    settings = Settings.checked(measure, repeats, rng)
+    measure = settings.measure
     pairs = embed_pairs(reference, systems, embedder, measure, paired=paired, prompts=prompts)
-    comparison = compare_pairs(pairs, Settings(measure, repeats, seed))
+    comparison = compare_pairs(pairs, settings)
     if not isinstance(measure.estimator, Quantize) or measure.estimator.smoothing is extrapolated:
         return comparison, {}
     return comparison, {
@@ -120,7 +119,7 @@ def compare_and_diagnose(
             samples,
             measure=measure,
             examples=_EXAMPLES[human.kind],
-            seed=seed,
+            seed=settings.seed,
             evidence=comparison.scores[name].evidence,
         )
         for name, (human, samples) in pairs.items()

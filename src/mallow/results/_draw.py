@@ -1,22 +1,24 @@
 """Drawing on matplotlib axes: frontiers, scores, curves of a hyperparameter, rank ranges.
 
-Systems differ in colour, dash and marker, so pictures remain readable in grey. Results are drawn through the protocol
-`Drawable`, since this module must not import them.
+Systems differ in colour, dash and marker, so pictures remain readable in grey.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mallow._optional import optional
-from mallow.results._numbers import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib is loaded when something is drawn
+
+Drawable = Any  # a score, which is in a package above this one
 
 
 # Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py
@@ -185,7 +187,11 @@ def curve(
     ]
     if certified:
         places, estimates = zip(*certified, strict=True)
-        _certified_points(ax, estimates, places)
+        # As open diamonds, each with a line up to the 95% upper bound of the area.
+        reach = [[0.0] * len(places), [estimate.high - estimate.value for estimate in estimates]]
+        diamond: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
+        heights = [estimate.value for estimate in estimates]
+        ax.errorbar(places, heights, yerr=reach, label="certified, with its 95% confidence limit", **diamond)
     low, high = _shown_range(inside, ends)
     for number, (name, score) in enumerate(outside.items(), start=1):
         style = {key: value for key, value in line_style(number).items() if key != "marker"}
@@ -225,14 +231,6 @@ def marks(ax: Axes, positions: Sequence[float], label: str) -> None:
     for x in positions:
         ax.axvline(x, color="0.35", linewidth=1, linestyle=(0, (4, 3)), label=label)
     legend(ax)
-
-
-def _certified_points(ax: Axes, estimates: Sequence[Estimate], places: Sequence[float]) -> None:
-    """Certified values as open diamonds, each with a line up to the 95% upper bound of the area."""
-    values = [estimate.value for estimate in estimates]
-    reach = np.array([[0.0] * len(values), [estimate.high - estimate.value for estimate in estimates]])
-    style: dict[str, Any] = {"fmt": "D", "color": "k", "markerfacecolor": "white", "markersize": 6, "capsize": 3}
-    ax.errorbar(places, values, yerr=reach, label="certified, with its 95% confidence limit", **style)
 
 
 def ranks(
@@ -337,42 +335,6 @@ def _plain(name: str) -> str:
     """A name as plain text, so that dollars, line breaks and a leading underscore have no special effect."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
-
-
-class Drawable(Protocol):
-    """The parts of a score for drawing."""
-
-    @property
-    def mauve(self) -> float:
-        """Area summary."""
-
-    @property
-    def interval(self) -> dict[str, tuple[float, float]]:
-        """The range of each summary for repeat samples; empty if not known."""
-
-    @property
-    def certified(self) -> dict[str, Estimate]:
-        """The certified bound of each summary; empty if nothing was certified."""
-
-    @property
-    def self_score(self) -> dict[str, float]:
-        """The score of the reference against itself."""
-
-    @property
-    def frontier(self) -> Frontier:
-        """Mean curve."""
-
-    @property
-    def certified_frontier(self) -> Frontier | None:
-        """The certified curve."""
-
-    @property
-    def band(self) -> tuple[Frontier, Frontier] | None:
-        """Smallest and largest costs over the repeats."""
-
-    @property
-    def scale(self) -> float:
-        """The constant c."""
 
 
 def exponentiated_points(frontier: Frontier, scale: float) -> tuple[Array, Array]:

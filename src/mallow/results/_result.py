@@ -20,8 +20,7 @@ import numpy as np
 
 from mallow._files import parse_json
 from mallow._optional import optional
-from mallow._visible import one_line, visible
-from mallow.errors import Caveat, InputError
+from mallow.errors import Caveat, InputError, one_line, visible
 from mallow.results._table import TableData, render
 
 _SHORT = 1000  # longest array that is written as a list; chosen: people can read a page of numbers
@@ -160,6 +159,7 @@ class Result:
     """
 
     KIND: ClassVar[str]
+    ALSO: ClassVar[tuple[str, ...]] = ()  # derived values that the JSON has for its readers; `from_dict` ignores them
 
     def __init_subclass__(cls) -> None:
         """Remove control characters from the text of a result, whatever names of systems and files it holds."""
@@ -285,12 +285,11 @@ class Result:
         return [self.table(form, width=width)]
 
     def _also(self) -> dict[str, Any]:
-        """Derived values for readers of the JSON file; ignored by `from_dict`."""
-        return {}
+        return {name: to_plain(getattr(self, name)) for name in self.ALSO}
 
     def _headline(self) -> str:
         """One sentence above the table in a notebook."""
-        return str(self).splitlines()[0]
+        return str(getattr(self, "verdict", "")) or str(self).splitlines()[0]
 
     def _table(self) -> TableData:
         records = self._records()

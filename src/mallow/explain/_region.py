@@ -1,13 +1,9 @@
-"""The parts of an explanation.
-
-They are reasons, the verdict as a sentence, and regions of the gap with samples from them.
-"""
+"""Regions of a gap, with samples from them, in the form for results."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,72 +12,14 @@ import numpy as np
 from mallow._checks import whole
 from mallow._files import atomic_file
 from mallow._optional import optional
-from mallow._visible import visible
 from mallow.embed import Preprocess
-from mallow.errors import InputError
-from mallow.results import at_most, p_text
+from mallow.errors import InputError, visible
+from mallow.evidence import LEVEL
 
-LEVEL = 0.05  # the usual level of significance
-
-Kind = Literal["words", "length", "trait", "region"]
-_REASONS = 3  # in a sentence; chosen
 _TEXT_LENGTH = 88  # characters of an example in print; chosen: a line of a terminal
 Side = Literal["missed", "invented"]
 _CAPTION_HEIGHT = 16  # pixels; Pillow's built-in font is 11 high
 _LEAST_SHEET_WIDTH = 64  # pixels: the longest caption fits
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A difference between the sides that correlates with the held-out score.
-
-    Attributes
-    ----------
-    kind : "words", "length", "trait" or "region"
-        "region" is about the position of the samples among all features.
-    text : str
-        A phrase about the model's samples, for "Telltale signs: …": no capital, no full stop.
-    p_value : float
-        For "it does not differ, or does not correlate with the held-out score". Valid for shared prompts and for
-        several samples per prompt.
-    adjusted : float
-        The p-value after correction for everything that was tested.
-    values : dict
-        The numbers of the phrase, by name; "explained" is the share of the evidence that it accounts for.
-    terms : tuple of str
-        The words and pairs of words in the phrase; empty unless it is about words.
-    """
-
-    kind: Kind
-    text: str
-    p_value: float
-    adjusted: float
-    values: dict[str, float] = field(default_factory=dict)
-    terms: tuple[str, ...] = ()
-
-
-def verdict_text(p_value: float, most: float, n: tuple[int, int], reasons: Sequence[Reason] = ()) -> str:
-    """Whether there is a gap, a bound on its size, and, if it is real, the first of its reasons.
-
-    `p_value` comes from the test of identity, and `most` is the 95% upper bound of MAUVE.
-
-    Examples
-    --------
-    >>> verdict_text(1e-9, 0.2379, (1000, 1000))
-    'The gap is real: with 95% confidence MAUVE is at most 0.2379 (p < 1e-5).'
-    >>> verdict_text(0.31, 1.0, (1000, 500))
-    'No gap was shown with this embedder and this many samples (1,000 and 500; p = 0.31).'
-    """
-    p, limit = p_text(p_value), at_most(most)
-    if p_value >= LEVEL:  # then no limit is below 1: `Evidence.certify`
-        return f"No gap was shown with this embedder and this many samples ({n[0]:,} and {n[1]:,}; {p})."
-    if float(limit) == 1.0:
-        text = f"The gap is real ({p}), but too small to be measured with this few samples."
-    else:
-        text = f"The gap is real: with 95% confidence MAUVE is at most {limit} ({p})."
-    if reasons:
-        text += f" Telltale signs: {'; '.join(reason.text for reason in reasons[:_REASONS])}."
-    return text
 
 
 def in_one_line(text: str, length: int = _TEXT_LENGTH) -> str:

@@ -1,29 +1,137 @@
-"""A score of samples matched in length or in a different covariate: how much of the gap does it explain?"""
+"""Scores of parts of the samples: of each group, such as a topic, and of samples matched in a covariate."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow.caveats import unique_caveats
+from mallow.caveats import rename_system, unique_caveats
 from mallow.engine import settle
 from mallow.errors import Caveat, InputError
-from mallow.evaluate._comparison import Difference, ScoredSystems, score_cells, score_record
+from mallow.evaluate._comparison import Difference
 from mallow.evaluate._gaps import subtract_scores
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_embedded
-from mallow.evidence import measure_for
-from mallow.results import TableData, p_text
+from mallow.evaluate._systems import CERTIFIED, ScoredSystems, score_cells, score_record
+from mallow.evidence import LEVEL, holm, measure_for
+from mallow.results import TableData, join_names, p_number, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
 
 _BINS = 20  # chosen: for a numeric covariate; each bin holds a twentieth of both sides together
 _FEWEST = 100  # chosen: samples of each side that must remain
-
 Indices = NDArray[np.int64]
+
+_LEAST = 30  # chosen: samples of each side in a scored group; with fewer, nothing can be certified
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupScores(ScoredSystems):
+    """The score of each group.
+
+    Attributes
+    ----------
+    scores : dict
+        Group → Score, the largest certified gap first.
+    adjusted : dict
+        Group → p-value of "no gap in this group" after Holm's correction over all groups.
+    skipped : dict
+        Group → samples of the reference and of the model, for groups with too few to be scored.
+    caveats : tuple of Caveat
+        Reasons for doubt about any of the scores.
+    """
+
+    KIND: ClassVar[str] = "group scores"
+    ALSO = ("verdict", "with_gap")
+
+    scores: dict[str, Score]
+    adjusted: dict[str, float]
+    skipped: dict[str, tuple[int, int]]
+    caveats: tuple[Caveat, ...] = ()
+
+    def __repr__(self) -> str:
+        certified = (f"{name} {score.certified['mauve'].value:.4f}" for name, score in self.scores.items())
+        return f"GroupScores({', '.join(certified)})"
+
+    @property
+    def with_gap(self) -> tuple[str, ...]:
+        """The groups in which a gap is proven, at the 5% level corrected for all groups."""
+        return tuple(name for name in self.scores if self.adjusted[name] < LEVEL)
+
+    @property
+    def verdict(self) -> str:
+        """The groups with a proven gap, in a sentence."""
+        count, level = len(self.scores), "(5% level, corrected for all groups)"
+        if not self.with_gap:
+            return f"No gap is proven in any group {level}."
+        if len(self.with_gap) == count:
+            every = {1: "the only group", 2: "both groups"}.get(count, f"all {count} groups")
+            return f"A gap is proven in {every} {level}."
+        return f"A gap is proven in {len(self.with_gap)} of {count} groups {level}: {join_names(self.with_gap)}."
+
+    def _table(self) -> TableData:
+        last = ["published\n(self-score)", "samples"]
+        rows = [
+            [name, *score_cells(score, CERTIFIED), p_number(self.adjusted[name]), *score_cells(score, last)]
+            for name, score in self.scores.items()
+        ]
+        rows += [[name, "–", "–", "–", "–", f"{n:,} and {m:,}"] for name, (n, m) in self.skipped.items()]
+        head = ["group", *CERTIFIED, "corrected p-value\n(no gap)", *last]
+        return TableData(head, rows, breaks=[len(self.scores)] if self.skipped else [])
+
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for name, score in self.scores.items():
+            values = score_record(score)
+            sizes = {side: values.pop(side) for side in ("n", "m")}
+            records.append({"group": name, **values, "adjusted": self.adjusted[name], **sizes})
+        return records
+
+
+def score_groups(x: Samples, y: Samples, groups: Any, settings: Settings) -> GroupScores:
+    """The score of each group, without warnings; x is the reference and y the model, with features."""
+    labels = _labels(groups, x, y)
+    counts = [Counter(of_side.tolist()) for of_side in labels]
+    names = sorted(set(counts[0]) | set(counts[1]))
+    sizes = {name: (counts[0][name], counts[1][name]) for name in names}
+    scored = [name for name in names if min(sizes[name]) >= _LEAST]
+    if not scored:
+        raise InputError(
+            f"`by` must have a group with at least {_LEAST} samples on each side, but the largest of {len(names)} has "
+            f"{max(map(min, sizes.values()))}. Join small groups, or use more samples."
+        )
+    scores = {
+        name: score_embedded(
+            x.take(np.flatnonzero(labels[0] == name)),
+            y.take(np.flatnonzero(labels[1] == name)),
+            settings,
+        )
+        for name in scored
+    }
+    order = sorted(scores, key=lambda name: (scores[name].certified["mauve"].value, scores[name].mauve))
+    adjusted = dict(zip(scored, holm([scores[name].p_value for name in scored]), strict=True))
+    caveats = [caveat for name in order for caveat in rename_system(scores[name].caveats, name)]
+    return GroupScores(
+        scores={name: scores[name] for name in order},
+        adjusted={name: adjusted[name] for name in order},
+        skipped={name: sizes[name] for name in names if name not in scores},
+        caveats=unique_caveats(caveats),
+    )
+
+
+def _labels(groups: Any, x: Samples, y: Samples) -> list[Any]:
+    if not isinstance(groups, tuple | list) or len(groups) != 2:
+        raise InputError("`by` must be a column or a pair of sequences: the groups of the reference and of the model.")
+    for side, labels, called in ((x, groups[0], "reference"), (y, groups[1], "model")):
+        if len(labels) != len(side):
+            raise InputError(
+                f"`by` must have an entry for each of the {len(side)} {called} samples; got {len(labels)}."
+            )
+    return [np.array([str(label) for label in labels], dtype=object) for labels in groups]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +159,8 @@ class MatchedScore(ScoredSystems):
     """
 
     KIND: ClassVar[str] = "matched score"
+    ALSO = ("verdict", "explained")
+    COLUMNS = (*CERTIFIED, "integral\nat least", "p-value\n(no gap)", "published\nMAUVE", "samples")
 
     covariate: str
     before: Score
@@ -95,24 +205,8 @@ class MatchedScore(ScoredSystems):
     def _scored(self) -> dict[str, Score]:
         return {"all samples": self.before, "same size, at random": self.same_size, "matched": self.matched}
 
-    def _table(self) -> TableData:
-        columns = [
-            "certified\nMAUVE",
-            "95% upper\nbound",
-            "integral\nat least",
-            "p-value\n(no gap)",
-            "published\nMAUVE",
-        ]
-        columns.append("samples")
-        return TableData(
-            ["", *columns], [[name, *score_cells(score, columns)] for name, score in self._scored().items()]
-        )
-
     def _records(self) -> list[dict[str, Any]]:
         return [{"samples": name, **score_record(score)} for name, score in self._scored().items()]
-
-    def _also(self) -> dict[str, Any]:
-        return {"verdict": self.verdict, "explained": self.explained}
 
 
 def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> MatchedScore:
@@ -121,15 +215,8 @@ def score_matched(x: Samples, y: Samples, match: Any, settings: Settings) -> Mat
     Samples are kept so that the covariate has the same distribution on both sides: in each of its categories (twenty
     ranges, for a number), the share that both sides have. The choice depends only on the covariate, never on texts or
     features, so the certificate and the p-value of the matched samples are valid. The comparison is with a random
-    subset of the same size, because fewer samples always certify less.
-
-    Parameters
-    ----------
-    x, y : Samples
-        The reference and the model, with features.
-    match : "length", pair of sequences, or dict
-        The values for the reference and for the model, with a name as ``{name: pair}``.
-    settings : Settings
+    subset of the same size, because fewer samples always certify less. x is the reference and y the model, with
+    features.
     """
     name, values = _covariate(match, x, y)
     chosen, kept = _match(values, np.random.default_rng([settings.seed, 21]))
