@@ -195,12 +195,12 @@ def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def digest(path: str | os.PathLike[str]) -> str:
+def digest(path: str | os.PathLike[str], *, is_graph: bool = False) -> str:
     """Twelve hexadecimal digits that identify the content of a file, or of all files in a folder with their names.
 
-    All bytes that are loaded from there count. Links are followed, and an ONNX graph includes the files that hold
-    its weights. Asking again is cheap: a file is read only once while its size, times and place on the disk stay the
-    same.
+    All bytes that are loaded from there count. Links are followed, and an ONNX graph (.onnx, or with `is_graph` a file
+    of any name) includes the files that hold its weights. Asking again is cheap: a file is read only once while its
+    size, times and place on the disk stay the same.
     """
     root = Path(path)
     files = {file.relative_to(root).as_posix(): file for file in _linked_files(root)} if root.is_dir() else {"": root}
@@ -208,17 +208,18 @@ def digest(path: str | os.PathLike[str]) -> str:
     for name, file in files.items():
         if name:
             total.update(name.encode("utf-8", "surrogateescape") + b"\0")
-        content = _content_of(file)
+        content = _content_of(file, is_graph=is_graph or file.suffix == ".onnx")
         total.update(content.digest)
         for location in content.external:  # relative to the folder of the graph
             if (weights := file.parent / location).is_file():
-                total.update(location.encode("utf-8", "surrogateescape") + b"\0" + _content_of(weights).digest)
+                digest_of_weights = _content_of(weights, is_graph=False).digest
+                total.update(location.encode("utf-8", "surrogateescape") + b"\0" + digest_of_weights)
     return total.hexdigest()[:12]
 
 
 def external_files(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """The names of the files in which an ONNX graph keeps weights, as the graph has them."""
-    return _content_of(Path(path)).external
+    return _content_of(Path(path), is_graph=True).external
 
 
 class _Content(NamedTuple):
@@ -232,11 +233,11 @@ _LONGEST_NAME = 4096  # bytes of a path, on Linux
 _CONTENTS: dict[tuple[object, ...], _Content] = {}  # files that were unchanged for a while, by their stamps
 
 
-def _content_of(file: Path) -> _Content:
-    """The digest of a file, and the files that it names if it is an ONNX graph. An InputError if it cannot be read."""
+def _content_of(file: Path, *, is_graph: bool) -> _Content:
+    """The digest of a file, and the files that an ONNX graph names. An InputError if it cannot be read."""
     try:
         with file.open("rb") as stream:
-            stamp, is_graph = file_stamp(stream.fileno()), file.suffix == ".onnx"
+            stamp = file_stamp(stream.fileno())
             if (is_graph, *stamp) in _CONTENTS:
                 return _CONTENTS[is_graph, *stamp]
             content = _read_content(stream, is_graph=is_graph)

@@ -124,6 +124,23 @@ def test_what_was_removed_or_read_otherwise_is_embedded_again(tmp_path):
         embed_shards(tmp_path / "in", tmp_path / "out", embedder=Counting(), rows=2, field="id")
 
 
+def test_pictures_that_exchange_their_names_are_not_taken_for_the_same(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name, colour in (("a", "red"), ("b", "blue")):
+        Image.new("RGB", (4, 4), colour).save(tmp_path / "in" / f"{name}.bmp")
+
+    def colours(paths):
+        return np.array([Image.open(path).getpixel((0, 0)) for path in paths], np.float32)
+
+    first = embed_shards(tmp_path / "in", tmp_path / "out", embedder=colours)
+    assert len(first) == 2
+    (tmp_path / "in" / "a.bmp").rename(tmp_path / "in" / "c")
+    (tmp_path / "in" / "b.bmp").rename(tmp_path / "in" / "a.bmp")
+    (tmp_path / "in" / "c").rename(tmp_path / "in" / "b.bmp")
+    with pytest.raises(InputError, match=r"in-00000\.npz: holds features of other samples"):
+        embed_shards(tmp_path / "in", tmp_path / "out", embedder=colours)
+
+
 def test_a_bad_shard_is_named_and_all_others_are_embedded(tmp_path):
     write_shards(tmp_path / "in", [4, 4, 4], zipped=True)
     bad = tmp_path / "in" / "part-1.jsonl.gz"

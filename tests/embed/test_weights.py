@@ -56,6 +56,20 @@ def test_weights_beside_the_graph_are_part_of_the_name(folder):
         assert np.array_equal(embed_samples(TEXTS, OnnxText(graph)).features, rows(table))
 
 
+@pytest.mark.parametrize("name", ["outside.bin", "outside.ONNX", "linked.onnx"])
+def test_weights_beside_a_graph_of_any_name_or_behind_a_link_are_part_of_the_name(folder, name):
+    (folder / "blobs").mkdir()
+    graph = folder / "blobs" / "content" if name == "linked.onnx" else folder / name
+    write_graph(graph, external_tensor("table", FIRST, FLOAT, "outside.data"))
+    if name == "linked.onnx":  # as in the hub's cache; weights are looked for beside the link
+        (folder / name).symlink_to(graph)
+    names = set()
+    for table in (FIRST, SECOND):
+        (folder / "outside.data").write_bytes(table.tobytes())
+        names.add(OnnxText(folder / name).name)
+    assert len(names) == 2
+
+
 def test_weights_beside_the_graph_are_not_covered_by_its_sha256(folder):
     graph = write_graph(folder / "outside.onnx", external_tensor("table", FIRST, FLOAT, "outside.onnx_data"))
     (folder / "outside.onnx_data").write_bytes(FIRST.tobytes())

@@ -202,6 +202,10 @@ def test_few_clusters_are_a_caveat():
         ({"a": [{"id": 1, "acc": 1, "f1": 0.5}], "b": [0]}, {}, "a: has several scores: 'acc', 'f1'. Choose one with"),
         ({"a": [{"id": 1, "acc": 1}], "b": [0]}, {"metric": "f1"}, "a: no score 'f1', which `metric` names; there are"),
         ({"a": [{"id": 1, "x": 1}, {"id": 2, "x": "?"}], "b": [0]}, {"metric": "x"}, "the score 'x' must be a number"),
+        ({"a": [{"id": math.nan, "score": 1}], "b": [0]}, {}, r"a\[0\]: no item; one of the fields 'doc_id'"),
+        ({"a": [{"id": True, "score": 1}], "b": [0]}, {}, r"a\[0\]: the item must be a text or a number; got True"),
+        ({"a": {math.nan: 1, 1: 0}, "b": [0]}, {}, r"a\[0\]: no item; one of the fields 'doc_id'"),
+        ({s: [{"id": 1, "score": 1, "page": math.nan}] for s in "ab"}, {"clusters": "page"}, "no field 'page', which"),
         ({"a": "gone.jsonl", "b": [0]}, {}, "gone.jsonl: no such file"),
         (
             {"a": [{"id": 1, "score": 1, "cluster": "p"}, {"id": 1, "score": 0, "cluster": "q"}], "b": [0]},
@@ -311,6 +315,11 @@ def test_plain_columns(tmp_path):
     (tmp_path / "open.csv").write_text('item,score\n"1,1\n')
     with pytest.raises(InputError, match="invalid CSV"):
         compare_items({"a": tmp_path / "open.csv", "b": B})
+    (tmp_path / "twice.csv").write_text("item,score,score\n1,0,1\n")
+    with pytest.raises(InputError, match=r"twice\.csv: two columns are named `score`. Rename one of them"):
+        compare_items({"a": tmp_path / "twice.csv", "b": B})
+    with pytest.raises(InputError, match=r"the table: two columns are named `id`. Rename one of them"):
+        compare_items({"a": pandas.DataFrame([[1, 2, 1]], columns=["id", "id", "score"]), "b": B})
     (tmp_path / "c.jsonl").write_text('{"id": 0, "score": 1}\n{\n')
     with pytest.raises(InputError, match=r"a\[2\]: invalid JSON"):
         compare_items({"a": tmp_path / "c.jsonl", "b": B})

@@ -207,6 +207,9 @@ def test_gold_pairs_of_ones_own(tmp_path, study):
         ("{", "gold.jsonl:1: is not JSON"),
         ('{"left": "a", "right": "b", "expected": 0}', "gold.jsonl:1: a gold pair has"),
         ('{"left": "a", "expected": 2}', "gold.jsonl:1: a gold pair has"),
+        ('{"left": "a", "right": "b", "expected": true}', "gold.jsonl:1: a gold pair has"),
+        ('{"left": "a", "right": "b", "expected": 1.0}', "gold.jsonl:1: a gold pair has"),
+        ('{"left": "a", "right": "b", "expected": 2, "prompt": null}', "gold.jsonl:1: a gold pair has"),
         ("[1]", "gold.jsonl:1: a gold pair has"),
         ("", "gold.jsonl: has no gold pairs"),
     ):

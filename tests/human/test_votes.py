@@ -235,3 +235,54 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     path.write_text("model_a,model_b,winner,winner\na,b,model_a,model_b\n")
     with pytest.raises(InputError, match="two columns have one name"):
         read_votes(path)
+
+
+MISSING = [None, float("nan")]
+
+
+@pytest.mark.parametrize("none", MISSING)
+def test_missing_names_are_not_one_person_or_prompt(tmp_path, none):
+    row = {"model_a": "x", "model_b": "y", "winner": "a", "judge": none, "question_id": none, "prompt": "p", "id": none}
+    [one] = read_votes(write(tmp_path / "battles.jsonl", [row]))
+    assert (one.annotator, one.prompt, one.task) == ("", "p", "")
+    row = {"Input.model_a": "x", "Input.model_b": "y", "Answer.q": "1a", "WorkerId": none, "HITId": none}
+    [one] = read_votes(write(tmp_path / "batch.jsonl", [row]))
+    assert (one.annotator, one.task) == ("", "")
+    result = {"type": "pairwise", "from_name": none, "value": {"selected": "left"}}
+    for who in (none, {"email": none}):
+        annotation = {"completed_by": who, "result": [result]}
+        row = {"id": none, "data": {"model_a": "x", "model_b": "y", "prompt": none}, "annotations": [annotation]}
+        [one] = read_votes(write(tmp_path / "export.json", json.dumps([row])))
+        assert (one.annotator, one.prompt, one.task, one.question) == ("", "", "", "")
+
+
+PAIRWISE = [{"result": [{"type": "pairwise", "value": {"selected": "left"}}]}]
+
+
+@pytest.mark.parametrize("system", [*MISSING, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda system: {"model_a": system, "model_b": "y", "winner": "a"},
+        lambda system: {"first": system, "second": "y", "human": "a"},
+        lambda system: {"Input.model_a": "y", "Input.model_b": system, "Answer.q": "1a"},
+        lambda system: {"data": {"left": system, "right": "y"}, "annotations": PAIRWISE},
+    ],
+    ids=["arena", "judges", "mturk", "label studio"],
+)
+def test_what_names_no_system_is_refused(tmp_path, system, make):
+    with pytest.raises(InputError, match=r"must be a text; got (None|nan|True)"):
+        read_votes(write(tmp_path / "votes.jsonl", [make(system)]))
+
+
+def test_true_is_no_person(tmp_path):
+    row = {"model_a": "x", "model_b": "y", "winner": "a", "judge": True}
+    with pytest.raises(InputError, match="`judge` must be a text; got True"):
+        read_votes(write(tmp_path / "battles.jsonl", [row]))
+
+
+@pytest.mark.parametrize("name", ["answer", "expected"])
+def test_true_is_no_answer(name):
+    values = {"answer": 1, name: True}
+    with pytest.raises(InputError, match=f"`{name}` must be −2 .*; got True"):
+        Vote("a", "b", question="q", annotator="", prompt="", seconds=None, **values)

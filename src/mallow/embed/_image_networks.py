@@ -356,7 +356,8 @@ class OnnxImages(StreamedImages):
     @property
     def name(self) -> str:
         """The file with its digest, output and preprocessing."""
-        return f"OnnxImages({Path(self.path).name}@{digest(self.path)}, output={self.output!r}, {self.preprocess!r})"
+        label = f"{Path(self.path).name}@{digest(self.path, is_graph=True)}"
+        return f"OnnxImages({label}, output={self.output!r}, {self.preprocess!r})"
 
     def _load(self) -> LoadedNetwork:
         session, provider = self._session()

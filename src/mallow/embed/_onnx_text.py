@@ -84,7 +84,8 @@ class OnnxText(StreamsFeatures):
     def name(self) -> str:
         """Everything that the features depend on, in one line."""
         path = Path(self.path).resolve()
-        graph = f"{path.parent.name}/{path.name}@{digest(path)}"  # many graphs are called model.onnx
+        # Many graphs are called model.onnx. Weights in other files are relative to a link, not to what it leads to.
+        graph = f"{path.parent.name}/{path.name}@{digest(self.path, is_graph=True)}"
         output = "" if self.output is None else f", output={self.output}"
         return (
             f"OnnxText({graph}, tokenizer={digest(self._tokenizer_file)}, pooling={self.pooling}, "

@@ -345,12 +345,10 @@ def _replace_provenance(samples: Samples, provenance: dict[str, object]) -> Samp
 
 
 def _stamp(source: str) -> list[object]:
-    """Size and time of an input shard, or of all files in a folder of images."""
+    """Size and time of an input shard, or a digest of the names, sizes and times of all files in a folder of images."""
     path = Path(source)
     if not is_url(source) and path.is_dir():
-        statuses = [file.stat() for file in sorted(path.rglob("*")) if file.is_file()]
-        return [
-            sum(status.st_size for status in statuses),
-            str(max((status.st_mtime_ns for status in statuses), default=0)),
-        ]
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        stamps = [(file.relative_to(path).as_posix(), *stamp_of(str(file))) for file in files]
+        return [len(files), hashlib.sha256(ascii(stamps).encode()).hexdigest()[:16]]
     return list(stamp_of(source))

@@ -158,8 +158,9 @@ def _from_mapping(argument: str, data: Any) -> dict[str, Measured]:
 def _pair(where: str, value: Any) -> tuple[float, float]:
     if isinstance(value, Estimate):
         value = (value.value, (value.high - value.low) / (2 * 1.96))
+    parts = value if isinstance(value, tuple | list) else (value, 0.0)
     try:
-        mean, std = (float(part) for part in (value if isinstance(value, tuple | list) else (value, 0.0)))
+        mean, std = (math.nan if isinstance(part, bool | np.bool_) else float(part) for part in parts)
     except (TypeError, ValueError):
         mean = std = math.nan
     if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):
@@ -196,6 +197,9 @@ def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float
     if len(rows) < 2 or len(rows[0]) < 2:
         raise InputError(f"{file}: must have a heading, and columns for the system and at least one value.")
     head = [name.strip() for name in rows[0]]
+    if len(set(head)) < len(head):
+        raise InputError(f"{file}:1: two columns have one name. Rename one of them: {', '.join(head)}.")
+    systems = set[str]()
     table: dict[str, dict[str, tuple[float, float]]] = {}
     for number, row in enumerate(rows[1:], start=2):
         if not any(cell.strip() for cell in row):
@@ -203,9 +207,13 @@ def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float
         if len(row) != len(head):
             raise InputError(f"{file}:{number}: has {len(row)} cells, and the heading has {len(head)}.")
         cells = {name: cell.strip() for name, cell in zip(head, row, strict=True)}
+        system = row[0].strip()
+        if system in systems:
+            raise InputError(f"{file}:{number}: the system {system!r} occurs twice. Keep one row for each system.")
+        systems.add(system)
         for name in head[1:]:
             if (name.endswith(" std") and name.removesuffix(" std") in head) or not cells[name]:
                 continue
             std = cells.get(f"{name} std") or 0.0
-            table.setdefault(name, {})[row[0].strip()] = _pair(f"{file}:{number}: {name}", (cells[name], std))
+            table.setdefault(name, {})[system] = _pair(f"{file}:{number}: {name}", (cells[name], std))
     return table

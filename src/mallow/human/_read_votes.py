@@ -84,14 +84,14 @@ def _mturk(row: Row) -> Iterator[Vote]:
             continue
         short = name.removeprefix("Answer.")
         yield Vote(
-            _system(row["Input.model_a"]),
-            _system(row["Input.model_b"]),
+            _system(_text("Input.model_a", row["Input.model_a"])),
+            _system(_text("Input.model_b", row["Input.model_b"])),
             _code(code, _CODES, name),
             question=_PUBLISHED[short] if published else short,
-            annotator=str(row.get("WorkerId", "")),
-            prompt=str(row.get("Input.idx", row.get("Input.ctx", ""))),
+            annotator=_label(row, "WorkerId"),
+            prompt=_label(row, "Input.idx", "Input.ctx"),
             seconds=seconds,
-            task=str(row.get("HITId", "")),
+            task=_label(row, "HITId"),
             left_length=_words(row.get("Input.completiona")),
             right_length=_words(row.get("Input.completionb")),
         )
@@ -100,15 +100,15 @@ def _mturk(row: Row) -> Iterator[Vote]:
 def _arena(row: Row) -> Iterator[Vote]:
     """model_a, model_b, winner: one battle per row."""
     yield Vote(
-        str(row["model_a"]),
-        str(row["model_b"]),
+        _text("model_a", row["model_a"]),
+        _text("model_b", row["model_b"]),
         _code(str(row["winner"]).strip(), _WINNERS, "winner"),
         question="preference",
-        annotator=str(row.get("judge", row.get("annotator", ""))),
-        prompt=str(row.get("question_id", row.get("prompt", ""))),
+        annotator=_label(row, "judge", "annotator"),
+        prompt=_label(row, "question_id", "prompt"),
         seconds=None,
-        task=str(row.get("id", row.get("question_id", ""))),
-        when=str(row.get("tstamp", "")),
+        task=_label(row, "id", "question_id"),
+        when=_label(row, "tstamp"),
     )
 
 
@@ -119,14 +119,14 @@ def _arena_judges(row: Row) -> Iterator[Vote]:
             continue
         person = column == "human"
         yield Vote(
-            str(row["first"]),
-            str(row["second"]),
+            _text("first", row["first"]),
+            _text("second", row["second"]),
             _code(str(code).strip(), _WINNERS, column),
             question="preference",
             annotator="" if person else column,
             prompt="",
             seconds=None,
-            task=str(row.get("id", "")),
+            task=_label(row, "id"),
             judge=not person,
         )
 
@@ -144,7 +144,7 @@ def _label_studio(row: Row) -> Iterator[Vote]:
         )
     for annotation in row["annotations"]:
         who = annotation.get("completed_by", "")
-        who = who.get("email", who.get("id", "")) if isinstance(who, Mapping) else who
+        who = _label(who, "email", "id") if isinstance(who, Mapping) else _label(annotation, "completed_by")
         if annotation.get("was_cancelled"):
             continue
         for result in annotation.get("result", ()):
@@ -153,14 +153,14 @@ def _label_studio(row: Row) -> Iterator[Vote]:
             if answer is None:
                 continue
             yield Vote(
-                str(data[sides[0]]),
-                str(data[sides[1]]),
+                _text(sides[0], data[sides[0]]),
+                _text(sides[1], data[sides[1]]),
                 _code(str(answer).strip(), _WINNERS | _WORDS, str(result.get("from_name"))),
-                question=str(result.get("from_name", "")),
-                annotator=str(who),
-                prompt=str(data.get("prompt", "")),
+                question=_label(result, "from_name"),
+                annotator=who,
+                prompt=_label(data, "prompt"),
                 seconds=_number("lead_time", annotation.get("lead_time")),
-                task=str(row.get("id", "")),
+                task=_label(row, "id"),
             )
 
 
@@ -228,9 +228,18 @@ def _text(name: str, value: Any) -> str:
     return str(value)
 
 
-def _system(name: Any) -> str:
-    """("gpt2-xl", "p1.0"), as a tuple or as one in quotes, is gpt2-xl p1.0."""
-    text = str(name)
+def _label(row: Row, *names: str) -> str:
+    """The first of these fields that is not missing, as a text; "" if all are: "None" would be one person or prompt."""
+    name, value = next(((name, row[name]) for name in names if not _is_missing(row.get(name))), ("", ""))
+    return _text(name, value) if isinstance(value, bool) else str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def _system(text: str) -> str:
+    """("gpt2-xl", "p1.0"), a tuple in quotes, is gpt2-xl p1.0."""
     try:
         parts = ast.literal_eval(text) if text.startswith("(") else None
     except (SyntaxError, ValueError):

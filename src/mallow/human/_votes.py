@@ -78,7 +78,8 @@ class Vote:
             raise InputError(f"`left` and `right` must be two systems, but both are {self.left!r}.")
         for name in ("answer", "expected"):
             value = getattr(self, name)
-            if not (isinstance(value, int) and -2 <= value <= 2) and (name == "answer" or value is not None):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not (whole and -2 <= value <= 2) and (name == "answer" or value is not None):
                 raise InputError(
                     f"`{name}` must be −2 (definitely left), −1, 0 (tie), 1 or 2 (definitely right); got {value!r}."
                 )

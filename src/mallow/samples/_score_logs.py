@@ -6,7 +6,7 @@ import csv
 import math
 import numbers
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +20,7 @@ from mallow.samples._limits import DEFAULT_LIMITS
 from mallow.samples._read import no_such_file
 from mallow.samples._streams import decode_lines, file_format, open_file, seekable
 from mallow.samples._text_files import array_rows, begins_with, column_values, json_lines
+from mallow.samples._value_checks import is_missing, label_fault
 
 _OPTIONS = Options(None, skip_bad=False, limit=None)
 _ITEM = ("doc_id", "instance_id", "item", "id")  # names of the id of an item in tools
@@ -55,9 +56,11 @@ def read_item_scores(source: Any, label: str, metric: str | None = None, cluster
         where = f"{label}[{place}]"
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: {row if isinstance(row, BadEntryError) else 'must be an object with fields'}.")
-        name = next((name for name in _ITEM if row.get(name) is not None), None)
+        name = next((name for name in _ITEM if not is_missing(row.get(name))), None)
         if name is None:
             raise InputError(f"{where}: no item; one of the fields {list_names(_ITEM)} must name it.")
+        if (fault := label_fault(row[name])) is not None:
+            raise InputError(f"{where}: the item must be a text or a number; {fault}.")
         records.append((where, str(row[name]), _cluster_of(row, cluster, where), _values(row, cluster)))
     unnamed = not isinstance(source, str | os.PathLike) and all({*values} == {"score"} for *_, values in records)
     chosen = _choose(None if unnamed else metric, [values for *_, values in records], label)
@@ -85,6 +88,7 @@ def _rows(source: Any) -> Iterable[Row]:
         return enumerate({"item": item, "score": score} for item, scores in pairs for score in scores)
     if hasattr(source, "column_names") or hasattr(source, "columns"):
         names = list(source.column_names if hasattr(source, "column_names") else source.columns)
+        _check_names(names, "the table")
         columns = [column_values(source[name]) for name in names]
         return enumerate(dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
     if not isinstance(source, Iterable):
@@ -119,12 +123,20 @@ def _file_rows(name: str) -> Iterator[Row]:
 def _csv_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
     lines = (str(line) for _, line in decode_lines(stream, name, DEFAULT_LIMITS))
     try:
-        for place, row in enumerate(csv.DictReader(lines, strict=True), start=2):
+        reader = csv.DictReader(lines, strict=True)
+        _check_names(reader.fieldnames or (), name)
+        for place, row in enumerate(reader, start=2):
             if None in row or None in row.values():
                 raise InputError(f"{name}[{place}]: the number of columns differs from the header.")
             yield place, {key: text if key in _OTHERS else _parse(text) for key, text in row.items()}
     except csv.Error as error:
         raise InputError(f"{name}: invalid CSV: {error}. Is it a CSV file?") from error
+
+
+def _check_names(names: Sequence[object], where: str) -> None:
+    twice = next((name for name in names if list(names).count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{where}: two columns are named `{twice}`. Rename one of them.")
 
 
 def _parse(text: str) -> object:
@@ -137,9 +149,9 @@ def _parse(text: str) -> object:
 
 def _cluster_of(row: Mapping[str, Any], cluster: str | None, where: str) -> str | None:
     value = row.get("cluster") if cluster is None else row.get(cluster, inner(row, *cluster.split(".")))
-    if cluster is not None and (value is None or value == ""):
+    if cluster is not None and (is_missing(value) or value == ""):
         raise InputError(f"{where}: no field '{cluster}', which `clusters` names. Name a field that all entries have.")
-    return None if value is None else str(value)
+    return None if is_missing(value) else str(value)
 
 
 def _values(row: Mapping[str, Any], cluster: str | None) -> dict[str, Any]:
