@@ -83,10 +83,11 @@ def decoder() -> None:
         "    mallow compare human.jsonl nucleus=nucleus.jsonl topk=topk.jsonl contrastive=contrastive.jsonl …",
         table(["decoder", "mauve-text", "MAUVE*", "at most (95%)", "rank"], rows),
         f"**What mauve-text would have said**: contrastive search {seen['contrastive']:.3f}, nucleus sampling {seen['nucleus']:.3f}. The two look equally "
-        "good, and contrastive search is the one that does not depend on luck, so one would have chosen it.",
+        "good.",
         f"**What mallow says**: MAUVE of contrastive search is at most {scores['contrastive']['certified'][1]:.3f}, of nucleus sampling at most "
         f"{scores['nucleus']['certified'][1]:.3f}; nucleus sampling has the smallest proven gap, after correction for all pairs. The bins of the "
         "published score count a few directions only, in which both decoders look like people.",
+        "**What one would have decided wrongly**: to take contrastive search, since the values are equal and its texts do not depend on luck.",
         "**What it costs**: no further texts. The evidence for one system of 1,000 + 1,000 texts takes a few seconds of processor time once texts are "
         "embedded ([decoders.md](../honesty/decoders.md), [steps.md](../mauve_text/steps.md)).",
     )
@@ -129,8 +130,9 @@ def checkpoint() -> None:
         table(["checkpoint", "training loss", "loss on other digits", "as mauve-text", "at most (95%)", "rank"], shown),
         f"**What others would have said**: the training loss chooses {lowest['training loss']}, the loss on other digits {lowest['loss on other digits']}, and the "
         f"highest value of mauve-text's estimator {published}. Three rules, three answers, each without a hint that it may be luck.",
-        f"**What mallow says**: {results['verdict']} From {first} on no checkpoint is shown to be better than another. So take the one that the loss on other data prefers, or "
-        "stop early, and do not report the highest value of ten as the result.",
+        f"**What mauve-text would have said**: its estimator gives {rows[published]['as mauve-text']:.3f} for {published} and {rows[first]['as mauve-text']:.3f} for {first}, as if training were worth continuing.",
+        f"**What mallow says**: {results['verdict']} From {first} on no checkpoint is shown to be better than another. So take the one that the loss on other data prefers, or stop early.",
+        f"**What one would have decided wrongly**: to train up to {published} and to report the highest of ten values as the result.",
         f"**What it costs**: {results['seconds']:.0f} s of processor time for ten checkpoints of 500 samples, with all 45 pairs.",
     )
 
@@ -161,6 +163,7 @@ def gan() -> None:
         "a GAN of digits",
     )
     lenet = values["LeNet-5"]["GAN"]
+    reads = load("image_embedders/results.json")["embedders"]["Inception-v3"]["rate"]
     write(
         "gan",
         "# Is the GAN good enough?",
@@ -168,11 +171,13 @@ def gan() -> None:
         "    mallow score mnist/ gan/ --embedder efficientnet      mallow baselines mnist/ gan/ --all",
         table(["features", "n", "MAUVE*", "at most (95%)", "Fréchet distance", "precision, recall"], rows),
         f"**What others would have said**: precision and recall of {lenet['precision']:.2f} and {lenet['recall']:.2f} with the features of a classifier of digits: as good as real digits. "
-        "The Fréchet distance has no scale: 1,123 means something only beside the value of real digits.",
+        f"The Fréchet distance has no scale: {lenet['Fréchet']:,.0f} means something only beside the value of real digits.",
+        f"**What mauve-text would have said**: it was not run here. The published score with other bins (MAUVE*) is {min(float(row[2]) for row in rows):.2f} to {max(float(row[2]) for row in rows):.2f}, by the features, "
+        "and says neither whether that is a gap nor how large it is at least.",
         f"**What mallow says**: a gap with all four features. In the features of the classifier MAUVE is at most {lenet['certified, at most']:.2f}, in those of Inception-v3 at most "
         f"{values['Inception-v3']['GAN']['certified, at most']:.2f} with 200 images. A limit holds for the images, whichever features it came from, so the smallest one is what is known.",
         "**What one would have decided wrongly**: to ship the GAN after looking at precision and recall with features that were trained to ignore what is wrong with it.",
-        "**What it costs**: 200 images are enough here. [models.md](../digits/models.md) has all models and a ladder of damages.",
+        f"**What it costs**: {values['Inception-v3']['GAN']['n']} images are enough here; Inception-v3 reads {reads:.0f} images per second of processor time ([image_embedders.md](../image_embedders/image_embedders.md)). [models.md](../digits/models.md) has all models and a ladder of damages.",
     )
 
 
@@ -193,7 +198,7 @@ def judge() -> None:
         },
         "judges of 16,000 battles",
     )
-    best = study["judges"]["gpt4"]
+    best, beside = study["judges"]["gpt4"], study["beside people"][-1]
     write(
         "judge",
         "# May a language model judge instead of people?",
@@ -210,9 +215,10 @@ def judge() -> None:
             rows,
         ),
         f"**What a correlation would have said**: {best['spearman']:.3f} with people, so votes by people can be saved.",
+        "**What mauve-text would have said**: nothing. It compares texts with texts, and here there are only votes.",
         f"**What mallow says**: the best judge agrees with people on {100 * best['agreement']:.0f}% of battles, and only {best['inside']} of 20 of its scores lie inside people's intervals. "
-        "gpt35 prefers the left side in 87% of battles. Beside 2,000 votes by people, votes of all three judges are worth 9% more votes by people, and unlimited votes of "
-        "judges could never be worth more than 12%.",
+        f"gpt35 prefers the left side in {100 * study['judges']['gpt35']['left']:.0f}% of battles. Beside {beside['labelled']:,} votes by people, votes of all three judges are worth {100 * (beside['gain'] - 1):.0f}% more votes by people, and unlimited votes of "
+        f"judges could never be worth more than {100 / (1 - study['explained by judges']) - 100:.0f}%.",
         "**What one would have decided wrongly**: to rank systems by a judge. The order of very different systems is right, and most scores are not.",
         "**What it costs**: a second of processor time. [arena.md](../people/arena.md) has the ranking and the combination of people and judges.",
     )
@@ -253,7 +259,7 @@ def corpus() -> None:
             ["planted", "estimate (95% interval)", "at least, without examples", "p", "MAUVE at most", "as mauve-text"],
             rows,
         ),
-        "**What mauve-text would have said**: 0.969, 0.970, 0.970 and 0.926. With 10 and 20% of machine texts it reports what it reports of a clean corpus.",
+        f"**What mauve-text would have said**: {', '.join(row[-1] for row in rows[:-1])} and {rows[-1][-1]}. With 10 and 20% of machine texts it reports what it reports of a clean corpus.",
         "**What mallow says**: an interval for the share where there are examples of the machine, and a lower bound where there are none. The bound is cautious.",
         "**What one would have decided wrongly**: to call the corpus clean since its MAUVE is about that of a clean one.",
         f"**What it costs**: {seconds:.1f} s of processor time per corpus once texts are embedded. The estimate is only as good as the examples: texts by a machine that writes otherwise bias it.",
@@ -285,7 +291,7 @@ def same_model() -> None:
         "A provider may have changed quantisation or sampling behind the same name. A user keeps completions of 25 prompts from the day of the release, and compares.",
         "    mallow same release.jsonl today.jsonl",
         "How often a variant of SmolLM2-135M is told from the model, mallow / model-equality-testing:",
-        table(["variant", *(f"{count} samples" for count in counts)], rows),
+        table(["variant", *(f"{count} sample{'s' * (count != '1')}" for count in counts)], rows),
         "**What mauve-text would have said**: with 25 to 250 texts nothing. It has no test, and its value with so few samples is mostly that of the sample size.",
         "**What mallow says**: 4 bits are noticed with two samples of each prompt, another temperature with ten. 8 bits are not: a p-value above 0.05 does not show that the model is the same.",
         "**What one would have decided wrongly**: to blame one's own prompts for worse answers, or the provider for luck.",

@@ -19,7 +19,9 @@ from mallow.evaluate import ItemComparison, compare_items
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.errors.EstimateWarning")
 
-SCHOOL = Path(__file__).resolve().parents[3] / "shared" / "data" / "grade-school-math"
+ROOT = Path(__file__).resolve().parents[2]
+SCHOOL = ROOT.parent / "shared" / "data" / "grade-school-math"
+MILLER = ROOT / "experiments" / "honesty" / "miller.json"
 
 
 def right(seed, count=200, *gains):
@@ -65,6 +67,19 @@ def test_clustered_errors_are_those_of_miller(size):
     off = (a - b) - (a - b).mean()
     own = (off**2).sum() / count**2  # what theirs divides by n − 1 instead of n
     assert squared == approx(miller_error(a - b, clusters) ** 2 - own / (count - 1), rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("300 independent items", [1] * 300), ("60 clusters of 5", [5] * 60)])
+def test_errors_are_those_of_statsmodels(name, sizes):
+    # statsmodels 0.15.0 on the same scores: experiments/honesty/miller.py
+    known = json.loads(MILLER.read_text())[name]
+    rng = np.random.default_rng(2024)
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    shared, items = rng.normal(size=(2, len(sizes))), rng.normal(size=len(clusters))
+    a, b = np.round(items + shared[:, clusters] + rng.normal(size=(2, len(clusters))), 6)
+    [pair] = compare_items({"a": a, "b": b}, clusters=dict(enumerate(clusters))).differences
+    assert pair.error == approx(known.get("statsmodels, clustered", known["statsmodels"]), rel=1e-4)
+    assert pair.error == approx(miller_error(a - b, clusters), rel=0.01)
 
 
 def test_the_smallest_p_value_is_that_of_exchanging_systems():
