@@ -106,9 +106,15 @@ BY_LENGTH = {  # how quality changes with length, and by which measure → the w
     ("stays the same", "sparsemax"): r"such as the sparsemax score~\cite{martins2020sparse} remain constant",
     ("falls", "MAUVE, Gaussian"): r"the parametric approximation identifies the correct dependence on the text length",
     ("rises", "transport"): r"longer model generations drift closer to the human distribution rather than farther away",
-    ("falls", "quantised transport"): r"quantized optimal transport costs and their frontier summary variants capture the correct",
+    (
+        "falls",
+        "quantised transport",
+    ): r"quantized optimal transport costs and their frontier summary variants capture the correct",
     ("falls", "MAUVE_OT"): r"frontier summary variants capture the correct dependence in terms of text length",
-    ("rises", "precision"): r"the precision metric says that the generated text gets more human-like as its length increases",
+    (
+        "rises",
+        "precision",
+    ): r"the precision metric says that the generated text gets more human-like as its length increases",
 }
 
 
