@@ -268,6 +268,16 @@ def monotone(values: Sequence[float], errors: Sequence[float]) -> str:
     )
 
 
+def trend(kind: str, quality: Sequence[float], errors: Sequence[float]) -> str:
+    """Whether quality "falls" or "rises" at every step, is "not monotone" (both a clear rise and a clear fall), or "stays" (no step is clear)."""
+    falls, rises = monotone(np.negative(quality), errors), monotone(quality, errors)
+    if kind == "stays":
+        return FAILS if FAILS in (falls, rises) else HOLDS
+    if kind == "not monotone":
+        return FAILS if HOLDS in (falls, rises) else HOLDS if falls == rises == FAILS else NOISE
+    return {"falls": falls, "rises": rises}[kind]
+
+
 FOLDS = 4
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from claims import NOISE, Claim, Measured, claims_table, every, monotone, rising_values
+from claims import NOISE, Claim, Measured, claims_table, every, monotone, rising_values, trend
 
 HERE = Path(__file__).resolve().parent
 Verdicts = dict[str, dict[str, str]]
@@ -106,17 +106,20 @@ WORSE = dict.fromkeys(("Fréchet", "transport", "quantised transport", "perplexi
 """Measures that are larger for worse text; of the others, less is worse."""
 
 
+KINDS = {"falls": "falls", "rises": "rises", "is not monotone": "not monotone", "stays the same": "stays"}
+
+
 def lengths(content: dict) -> Verdicts:
     found = {}
     for text in texts(content):
-        measure, system = re.match(r"quality falls with length(?: by (.+))?, (\S+ \S+)$", text).groups()
+        kind, measure, system = re.match(r"quality (.+?) with length(?: by (.+))?, (\S+ \S+)$", text).groups()
         each = content["values"][system].values()
 
-        def falls(name: str, each=each) -> str:
-            return monotone([WORSE.get(name, -1) * one[name][0] for one in each], [one[name][1] for one in each])
+        def said(name: str, kind: str, each=each) -> str:
+            return trend(kind, [-WORSE.get(name, -1) * one[name][0] for one in each], [one[name][1] for one in each])
 
-        both = {"MAUVE*": falls("MAUVE*"), "held-out": falls("certified")}
-        found[text] = ({"measure": falls(measure)} if measure else {}) | both
+        both = {"MAUVE*": said("MAUVE*", "falls"), "held-out": said("certified", "falls")}
+        found[text] = ({"measure": said(measure, KINDS[kind])} if measure else {}) | both
     return found
 
 

@@ -57,6 +57,7 @@ from mallow.samples import Samples
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[2] / "shared" / "data" / "webtext-gpt2-large"
 PROMPT, LENGTHS, COUNT = 35, (32, 64, 128), 200
+PRINTED_LM = ("greedy", "ancestral", "nucleus 0.9", "nucleus 0.95")  # the decoders of tab:mauve:expt:webtext-app-LM
 BEAMS = 100  # prompts for beam search, which is slow
 SCORED, PROBED = 30, 20  # texts whose perplexity is measured; human texts for SP, JS and ε-perplexity
 PARTS = 10  # of these texts, for standard errors
@@ -230,7 +231,7 @@ def judge(views: dict[str, Comparison], lengths: dict[int, Comparison], tokens: 
             f"perplexity {shown['greedy']:.1f} and {shown['ancestral']:.1f}, people {shown['human']:.1f}",
         ),
     ]
-    probed = {name: one for name, one in tokens.items() if "JS" in one}
+    probed = {name: tokens[name] for name in PRINTED_LM}
     for kind, wanted in (("JS", "greedy"), ("log ε-perplexity", "ancestral")):
         values = {name: one[kind] for name, one in probed.items()}
         said = {"measure": favours(values, wanted)} | above_all(

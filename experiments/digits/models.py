@@ -61,8 +61,10 @@ def models(digits: np.ndarray, count: int, rng: np.random.Generator) -> dict[str
     }
 
 
-def measured(x: np.ndarray, systems: dict[str, np.ndarray]) -> tuple[dict[str, dict[str, float]], mallow.Comparison]:
-    compared = mallow.compare(x, systems)
+def measured(
+    x: np.ndarray, systems: dict[str, np.ndarray], measure: mallow.Measure = mallow.MAUVE_STAR
+) -> tuple[dict[str, dict[str, float]], mallow.Comparison]:
+    compared = mallow.compare(x, systems, measure=measure)
     errors, rows = standard_errors(compared), {}
     for name, y in systems.items():
         both, score = precision_recall(x, y), compared.scores[name]

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from claims import Claim, claims_table, error_of_mean, evidence, fold_error, grid, monotone, published, write
+from claims import Claim, claims_table, error_of_mean, evidence, fold_error, grid, published, trend, write
 from measured import EMBEDDER, SCORED, comparison, features, generation_perplexity, kept, written
 from pictures import Panel, draw
 from settings import Domain, available
-from systems import MIDDLE, System, generations, human, human_tokens, model, prompts, tokens_of
+from systems import COUNT, MIDDLE, System, generations, human, human_tokens, model, prompts, tokens_of
 
 from mallow import Comparison, Gaussian, Quantize, area, frontier, smoothing
 from mallow.baselines import frechet_distance, language_modelling, precision_recall
@@ -31,6 +31,21 @@ LENGTHS = (32, 64, 128, 256)
 LM_TEXTS, LM_PARTS = 50, 5  # human texts for the sparsemax score, and the parts that its error is taken from
 PLAIN = Quantize(smoothing=smoothing.empirical)  # transport is of histograms without smoothing, as published
 MAIN, ALL = "fig:expt:length:main", "fig:a:expt:length:all"
+PAPER = {  # measure → where the paper speaks of it, and how quality changes with length by it
+    "Fréchet": (MAIN, "rises"),
+    "perplexity gap": (MAIN, "not monotone"),
+    "sparsemax": (MAIN, "stays"),
+    "transport": ("fig:ot-v-mauve", "rises"),
+    "quantised transport": ("fig:ot-v-mauve", "falls"),
+    "MAUVE_OT": ("fig:bary-mauve", "falls"),
+    "MAUVE, Gaussian": ("fig:estimation", "falls"),
+}
+SAYS = {
+    "falls": "quality falls with length",
+    "rises": "quality rises with length",
+    "not monotone": "quality is not monotone with length",
+    "stays": "quality stays the same with length",
+}
 WORSE = {  # 1: larger is worse
     "MAUVE*": -1,
     "certified": -1,
@@ -125,37 +140,49 @@ def main() -> None:
         for system in systems:
             values[system.name][length] = measured(domain, system, length, scores)
         print(length, file=sys.stderr)
-    claims = []
-    for system in systems:
-        label = MAIN if "nucleus" in system.name else ALL
-        lines = {name: [values[system.name][length][name] for length in LENGTHS] for name in WORSE}
-        said = {
-            name: monotone([WORSE[name] * value for value, _ in line], [error for _, error in line])
-            for name, line in lines.items()
-        }
-        shown = {name: ", ".join(f"{value:.3g}" for value, _ in line) for name, line in lines.items()}
-        both = {"MAUVE*": said.pop("MAUVE*"), "held-out": said.pop("certified")}
-        detail = f"{shown['MAUVE*']}; certified {shown['certified']}"
-        claims.append(Claim(label, f"quality falls with length, {system.name}", both, detail))
-        claims += [
-            Claim(label, f"quality falls with length by {name}, {system.name}", {"measure": one} | both, shown[name])
-            for name, one in said.items()
-        ]
+    claims = [claim for system, each in values.items() for claim in judge(system, list(each.values()))]
+    write(__file__, "lengths", {"values": values, "human": floor, "claims": claims}, page(values, claims))
+    picture(values)
+
+
+def judge(system: str, lines: list[dict[str, list[float]]]) -> list[Claim]:
+    """What the paper says of a system's measures by length, the shortest first."""
+
+    def said(name: str, kind: str) -> str:
+        quality = [-WORSE[name] * line[name][0] for line in lines]
+        return trend(kind, quality, [line[name][1] for line in lines])
+
+    def shown(name: str) -> str:
+        return ", ".join(f"{line[name][0]:.3g}" for line in lines)
+
+    both = {"MAUVE*": said("MAUVE*", "falls"), "held-out": said("certified", "falls")}
+    detail = f"{shown('MAUVE*')}; certified {shown('certified')}"
+    own = MAIN if "nucleus" in system else ALL
+    claims = [Claim(own, f"{SAYS['falls']}, {system}", both, detail)]
+    for name, (label, kind) in PAPER.items():
+        text = f"{SAYS[kind]} by {name}, {system}"
+        claims.append(Claim(own if label == MAIN else label, text, {"measure": said(name, kind)} | both, shown(name)))
+    return claims
+
+
+def page(values: dict[str, dict], claims: list[Claim]) -> str:
     names = list(WORSE)
     rows = [
-        [f"{system}, {length} tokens", *(each[length][name][0] for name in names)]
+        [f"{system}, {length} tokens", *(line[name][0] for name in names)]
         for system, each in values.items()
-        for length in LENGTHS
+        for length, line in each.items()
     ]
-    page = f"Stories, {EMBEDDER}, n = {len(human(domain))} per side: `python experiments/family/lengths.py`. "
-    page += "The paper says that MAUVE, also with Gaussians, quantised transport and MAUVE_OT show it, and that Fréchet distance, transport, perplexity, the sparsemax score "
-    page += "and precision do not: for these, *does not hold* in the column *measure* agrees with it. "
-    page += f"Perplexity is of {SCORED} texts, the sparsemax score of {LM_TEXTS} by people. Errors: of perplexity over texts, of the sparsemax score over {LM_PARTS} parts, "
-    page += "of transport and Fréchet distance over four parts, of precision and recall binomial.\n\n"
-    page += grid(["system", *names], rows) + "\n" + claims_table(claims)
-    write(__file__, "lengths", {"values": values, "human": floor, "claims": claims}, page)
+    text = f"Stories, {EMBEDDER}, n = {COUNT} per side: `python experiments/family/lengths.py`. "
+    text += "The paper says that quality falls with length, that MAUVE, also with Gaussians, quantised transport and MAUVE_OT show it, that Fréchet distance and plug-in transport show the opposite, "
+    text += "that perplexity is not monotone, and that the sparsemax score stays the same. Columns MAUVE* and held-out say whether quality falls by these. What the paper says about precision is on another page: precision_recall.md. "
+    text += f"Perplexity is of {SCORED} texts, the sparsemax score of {LM_TEXTS} by people. Errors: of perplexity over texts, of the sparsemax score over {LM_PARTS} parts, "
+    text += "of transport and Fréchet distance over four parts, of precision and recall binomial.\n\n"
+    return text + grid(["system", *names], rows) + "\n" + claims_table(claims)
+
+
+def picture(values: dict[str, dict]) -> None:
     panels = []
-    for name in names:
+    for name in WORSE:
         lines = {}
         for system, each in values.items():
             line = [each[length][name] for length in LENGTHS]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from settings import NEW, Domain, domain_folder, model_folder
 from systems import (
     COUNT,
+    EMBEDS,
     FEW,
-    MIDDLE,
     RULES,
     System,
     compared,
@@ -27,6 +27,7 @@ from systems import (
     human,
     human_tokens,
     is_written,
+    judges,
     model,
     prompts,
     systems_of,
@@ -118,7 +119,7 @@ def find(domain: Domain, embedder: str) -> AnyEmbedder:
     """An embedder by name; "own" is a model of the family that is evaluated, as GPT-2 is in the paper."""
     if embedder != "own":
         return find_embedder(embedder, kind="text")
-    folder = str(model_folder(domain, RULES[MIDDLE[domain.name]]))
+    folder = str(model_folder(judges(domain), RULES[EMBEDS]))
     return LanguageModel(folder, pooling="mean", dtype="float32", device="cpu")
 
 
@@ -150,15 +151,14 @@ def statistics(domain: Domain, system: System | None) -> dict[str, tuple[float, 
         both = {name: (float(np.mean(values)), one) for (name, values), one in zip(found.items(), error, strict=True)}
         return both | {"perplexity": generation_perplexity(domain, tokens)}
 
-    return kept(domain, "statistics-sets", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
+    return kept(domain, "statistics-sets", (system, NEW, COUNTED, SCORED, judges(domain).sizes[-1]), work)
 
 
 def generation_perplexity(domain: Domain, tokens: NDArray[np.int64], *, new: int = NEW) -> tuple[float, float]:
     """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large; and its standard error."""
     some = tokens[:SCORED, :new].tolist()
     before = [prompt.tokens for prompt in prompts(domain, len(some))]
-    logs = np.log(
-        text_perplexities(model(domain, domain.sizes[-1]), some, prefixes=before)
-    )  # all texts are equally long
+    judge = judges(domain)
+    logs = np.log(text_perplexities(model(judge, judge.sizes[-1]), some, prefixes=before))  # all are equally long
     value = float(np.exp(logs.mean()))
     return value, value * float(logs.std(ddof=1) / np.sqrt(len(logs)))

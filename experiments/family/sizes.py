@@ -1,9 +1,10 @@
 """Measures by model size and decoder, for stories and for news.
 
-    python experiments/family/sizes.py [books | news]       minutes, after train.py and systems.py
+    python experiments/family/sizes.py [books | news | larger]       minutes, after train.py and systems.py; larger after books
 
 The analogue of tab:mauve:expt:webtext-full, tab:mauve:expt:grover-appendix (news), tab:mauve:expt:wp-appendix (stories),
-tab:mauve:expt:beam-search and tab:mauve:expt:typical. Writes sizes-DOMAIN.json, .md and .png beside this file.
+tab:mauve:expt:beam-search and tab:mauve:expt:typical. Larger: models of stories that have read all of them once, beside those that have read 800,000 tokens.
+Writes sizes-DOMAIN.json, .md and .png beside this file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from claims import (
     Claim,
     above,
+    above_all,
     claims_table,
     comparable,
     evidence,
@@ -33,7 +35,7 @@ from claims import (
 from measured import COUNTED, EMBEDDER, SCORED, comparison, features, kept, statistics, written
 from pictures import Panel, draw
 from settings import DOMAINS, Domain, available
-from systems import COUNT, FEW, MIDDLE, System, generations, human
+from systems import COUNT, EVERY_SIZE, FEW, MIDDLE, System, generations, human, judges
 
 from mallow import Comparison
 from mallow.baselines import discriminator_accuracy
@@ -66,10 +68,15 @@ def table(domain: Domain, systems: list[System], scores: Comparison) -> dict[str
     return rows
 
 
+def tables_of(domain: Domain) -> str:
+    """Which tables of the paper a domain is compared with."""
+    return "news" if domain.name == "news" else "books"
+
+
 def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Comparison, rows: dict) -> list[Claim]:
     have = {system.name for system in systems}
     claims, middle, last = [], MIDDLE[domain.name], domain.sizes[-1]
-    full = "tab:mauve:expt:webtext-full" if domain.name == "books" else "tab:mauve:expt:grover-appendix"
+    full = {"books": "tab:mauve:expt:webtext-full", "news": "tab:mauve:expt:grover-appendix"}[tables_of(domain)]
 
     def claim(label: str, text: str, verdicts: dict[str, str], *names: str) -> None:
         shown = ", ".join(f"{rows[name]['MAUVE*'][0]:.3f}" for name in names)
@@ -78,7 +85,9 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
     for decoder in ("ancestral", "nucleus:0.95", "greedy"):
         names = [f"{size} {decoder}" for size in domain.sizes if f"{size} {decoder}" in have]
         if len(names) > 1:
-            note = " (paper: but medium is below small)" if (domain.name, decoder) == ("books", "ancestral") else ""
+            note = (
+                " (paper: but medium is below small)" if (tables_of(domain), decoder) == ("books", "ancestral") else ""
+            )
             claim(full, f"MAUVE rises with the size of the model, {decoder}{note}", rising(scores, names), *names)
     for size in domain.sizes:
         if {f"{size} greedy", f"{size} ancestral", f"{size} nucleus:0.95"} <= have:
@@ -104,14 +113,20 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
             said = above(coarse if few else scores, *both)
             claims.append(Claim(label, f"{text}, {middle}", comparable(said) if text == COMPARABLE else said, shown))
     near, far = f"{last} greedy", f"{last} ancestral"
-    if {near, far} <= have:
+    if tables_of(domain) == "books" and {near, far} <= have:  # the table of news has it otherwise
         off = distances(rows, "perplexity", near, far)
         said = verdict(off[1][0] - off[0][0], float(np.hypot(off[0][1], off[1][1])))
         detail = f"{off[0][0]:.1f} and {off[1][0]:.1f} from {rows['reference']['perplexity'][0]:.1f}"
         text = f"by perplexity greedy is nearer to human text than ancestral, {last}"
         claims.append(Claim(full, text, {"measure": said} | above(scores, near, far), detail))
-    claims += by_size(domain, rows, scores, full)
-    if domain.name == "books":
+    if len(domain.sizes) > 1:
+        claims += by_size(domain, rows, scores, full)
+    best = f"{middle} nucleus:0.95"
+    others = [f"{middle} {each}" for each in ("nucleus:0.9", "nucleus:0.99", "ancestral")]
+    if domain.name == "larger" and {best, *others} <= have:
+        text = f"nucleus sampling is best at p = 0.95, of 0.9, 0.95, 0.99 and 1, {middle}"
+        claim("fig:a:expt:model_selection:appendix", text, above_all(scores, best, others), best, *others)
+    if tables_of(domain) == "books":
         for worse in ("ancestral", "greedy"):
             names = f"{middle} nucleus:0.95", f"{middle} {worse}"
             (a, a_error), (b, b_error) = (rows[name]["discriminator"] for name in names)
@@ -146,14 +161,14 @@ def by_size(domain: Domain, rows: dict, scores: Comparison, label: str) -> list[
             off = distances(rows, measure, *names)
             said = {"measure": monotone([-value for value, _ in off], [error for _, error in off])} | quality
             shown = ", ".join(f"{value:.3g}" for value, _ in off)
-            text = f"{measure} comes nearer to that of people with size, {decoder}{PRINTED.get((domain.name, measure), '')}"
+            text = f"{measure} comes nearer to that of people with size, {decoder}{PRINTED.get((tables_of(domain), measure), '')}"
             claims.append(Claim(label, text, said, shown))
     return claims
 
 
 def by_discriminator(domain: Domain, rows: dict) -> list[Claim]:
     """Rank correlation of every measure with the accuracy of a discriminator (paper: the rows Disc. Acc.)."""
-    label, printed = "tab:mauve:expt:gold-correlation-main", {"books": 0.905, "news": 0.956}[domain.name]
+    label, printed = "tab:mauve:expt:gold-correlation-main", {"books": 0.905, "news": 0.956}[tables_of(domain)]
     names = [name for name in rows if name not in ("reference", "human") and "beam" not in name]
     accuracy = {name: (-rows[name]["discriminator"][0], rows[name]["discriminator"][1]) for name in names}
     certified = {name: rows[name]["certified"] for name in names}
@@ -205,6 +220,11 @@ def cell(pair: tuple[float, float] | None) -> str:
     return f"{shown} ± {error:.2g}" if error > 0 else shown
 
 
+def systems_table(rows: dict[str, dict[str, tuple[float, float]]]) -> str:
+    columns = [*STATISTICS, "discriminator", "MAUVE*", "certified, at most", "n"]
+    return grid(["system", *columns], [[name, *(cell(row.get(key)) for key in columns)] for name, row in rows.items()])
+
+
 def run(domain: Domain) -> None:
     systems = written(domain)
     scores = comparison(domain, systems)
@@ -213,10 +233,11 @@ def run(domain: Domain) -> None:
     claims = judge(domain, systems, scores, comparison(domain, systems, full=False), rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
-    page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts, perplexity is of {SCORED} texts under the largest model, {domain.sizes[-1]}. "
+    page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts, perplexity is of {SCORED} texts under {judges(domain).sizes[-1]}. "
     if any("beam" in system.name for system in systems):
         page += f"MAUVE* of beam search, which has {FEW} texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}; claims about it have MAUVE* of both in {FEW // 10} bins. "
-    page += f"The adversary of {MIDDLE[domain.name]} aims at the perplexity of people under {MIDDLE[domain.name]}, not under the model that measures it here: adversary.md has one that aims at the judge. "
+    if f"{MIDDLE[domain.name]} adversarial" in rows:
+        page += f"The adversary of {MIDDLE[domain.name]} aims at the perplexity of people under {MIDDLE[domain.name]}, not under the model that measures it here: adversary.md has one that aims at the judge. "
     page += "In rows about another measure, columns MAUVE* and held-out say what these find of the same systems. Held-out perplexities:\n\n"
     page += grid(
         head,
@@ -231,10 +252,11 @@ def run(domain: Domain) -> None:
             for size, one in trained.items()
         ],
     )
-    columns = [*STATISTICS, "discriminator", "MAUVE*", "certified, at most", "n"]
-    page += "\n" + grid(
-        ["system", *columns], [[name, *(cell(row.get(key)) for key in columns)] for name, row in rows.items()]
-    )
+    page += "\n" + systems_table(rows)
+    if domain.name == "larger":
+        page += "\nModels that have read 800,000 tokens, from sizes-books.md: the same prompts, reference, embedder and judge of perplexity.\n\n"
+        earlier = json.loads((HERE / "sizes-books.json").read_text())["values"]
+        page += systems_table({name: row for name, row in earlier.items() if name.split()[-1] in EVERY_SIZE})
     page += "\n" + claims_table(claims)
     write(
         __file__, f"sizes-{domain.name}", {"values": rows, "signature": str(scores.signature), "claims": claims}, page

@@ -1,6 +1,6 @@
 """The systems of the family: a size and a decoder, its texts, and their features.
 
-    python experiments/family/systems.py [books | news] [0/2]     writes all texts (or every second); continues where it stopped
+    python experiments/family/systems.py [books | news | larger] [0/2]     writes all texts (or every second); continues where it stopped
 
 Each system continues the first 35 tokens of the same held-out texts by exactly 256 tokens; the reference are the human continuations of these
 prompts, and "human" are continuations of other texts by people, what a perfect model would give. Tokens are kept in the user's cache folder.
@@ -33,7 +33,9 @@ from mallow.generate import CausalModel, Prompt, decoder
 COUNT = 2000  # texts per system
 FEW = 250  # of beam search, which is slow
 PART = 250  # texts that are decoded together and kept in one file
-MIDDLE = {"books": "0.3M", "news": "0.3M"}  # the size that is decoded in all ways
+MIDDLE = {"books": "0.3M", "news": "0.3M", "larger": "epoch 1.1M"}  # the size that is decoded in all ways
+JUDGES = {"larger": "books"}  # whose models embed and measure perplexity, if not the domain's own
+EMBEDS = "0.3M"  # the size that embeds; the largest measures perplexity
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")
 P = (0.5, 0.8, 0.9, 0.95, 0.99)
 K = (5, 50, 500)
@@ -47,7 +49,11 @@ MIDDLE_ONLY = (
     *(f"top-k:{k}" for k in K),
     "typical:0.2",
 )
-NEWS_ONLY = ("top-k:50", "adversarial")
+ONLY = {
+    "books": MIDDLE_ONLY,
+    "news": ("top-k:50", "adversarial"),
+    "larger": ("nucleus:0.99", "nucleus:0.9", "typical:0.95", "top-k:50"),
+}
 RULES = {size.name: size for size in SIZES}
 
 
@@ -67,9 +73,13 @@ def systems_of(domain: Domain) -> list[System]:
     """All systems of a domain, the most wanted first."""
     middle = MIDDLE[domain.name]
     main = [System(size, decoder) for decoder in EVERY_SIZE for size in domain.sizes]
-    others = MIDDLE_ONLY if domain.name == "books" else NEWS_ONLY
-    judge = System(domain.sizes[-1], "adversarial")  # aims at the perplexity of people under the model that measures it
-    return list(dict.fromkeys([*main, *(System(middle, decoder) for decoder in others), judge]))
+    last = System(domain.sizes[-1], "adversarial")  # in books and news aims at the model that measures perplexity
+    return list(dict.fromkeys([*main, *(System(middle, decoder) for decoder in ONLY[domain.name]), last]))
+
+
+def judges(domain: Domain) -> Domain:
+    """The domain whose models embed texts and measure their perplexity."""
+    return available(JUDGES.get(domain.name, domain.name))
 
 
 @functools.cache

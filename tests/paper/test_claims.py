@@ -236,6 +236,21 @@ def test_the_level_is_kept_for_all_steps_together(claims):
     assert claims.monotone([0.0, 0.1, 0.1 - z - 0.01], np.ones(3)) == claims.FAILS
 
 
+def test_a_trend_falls_rises_stays_or_is_not_monotone(claims):
+    kinds, errors = ("falls", "rises", "stays", "not monotone"), np.ones(3)
+    said = {
+        quality: [claims.trend(kind, quality, errors) for kind in kinds]
+        for quality in [(9.0, 0.0, -9.0), (0.0, 9.0, 0.0), (0.0, 1.0, 0.0), (0.0, 9.0, 10.0)]
+    }
+    holds, fails, noise = claims.HOLDS, claims.FAILS, claims.NOISE
+    assert list(said.values()) == [
+        [holds, fails, fails, fails],
+        [fails, fails, fails, holds],
+        [noise, noise, holds, noise],
+        [fails, noise, fails, noise],
+    ]
+
+
 def test_a_value_without_an_error_cannot_be_decided(claims):
     assert claims.monotone([0.0, 50.0, 100.0], [1.0, np.nan, 1.0]) == claims.NOISE
 

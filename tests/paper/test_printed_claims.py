@@ -17,7 +17,10 @@ SOURCE = ROOT.parent / "shared" / "paper" / "mauve-jmlr-2023.tex"
 
 DEVIATION = {TYPICAL: 0.005}  # the larger of the printed two
 EXCEPTIONS = {(NEWS, "nucleus", "ancestral"): 1}  # sizes at which the table says the opposite, as the text does
-PERPLEXITY = {"people": 12.602, "ancestral": 31.886, "greedy": 1.278, "adversarial": 12.554, "nucleus": 14.143}  # xl
+PERPLEXITY = {  # of the largest model of a table
+    FULL: {"people": 12.602, "ancestral": 31.886, "greedy": 1.278, "adversarial": 12.554, "nucleus": 14.143},
+    NEWS: {"people": 15.356, "ancestral": 22.656, "greedy": 1.796, "nucleus": 14.834},
+}
 ACCURACY = {"nucleus": 68.586, "ancestral": 78.098, "greedy": 99.712}  # of the discriminator on stories
 
 
@@ -33,8 +36,8 @@ def is_above(label, better, worse):
     return wrong <= EXCEPTIONS.get((label, NAMES.get(better, better), NAMES.get(worse, worse)), 0)
 
 
-def near(system):
-    return -abs(PERPLEXITY[NAMES.get(system, system)] - PERPLEXITY["people"])
+def near(label, system):
+    return -abs(PERPLEXITY[label][NAMES.get(system, system)] - PERPLEXITY[label]["people"])
 
 
 COLUMNS = {
@@ -70,19 +73,21 @@ RULES = {  # what a claim says → whether the printed numbers of its label say 
     r"MAUVE rises with the size of the model, (\S+)(.*)": lambda label, decoder, note: (
         rises(printed(label, decoder)) != ("paper: but" in note)
     ),
-    rf"by perplexity {NAME} is nearer to (?:human text|people) than {NAME}": lambda _, one, other: (
-        near(one) > near(other)
+    rf"by perplexity {NAME} is nearer to (?:human text|people) than {NAME}": lambda label, one, other: (
+        near(label, one) > near(label, other)
     ),
     rf"perplexity falls for the adversary: nearer to human text than {NAME}": lambda _, other: (
-        near("adversarial") > near(other)
+        near(FULL, "adversarial") > near(FULL, other)
     ),
     rf"the perplexity of adversarial text is nearer to that of people than {NAME}'s": lambda _, other: (
-        near("adversarial") > near(other)
+        near(FULL, "adversarial") > near(FULL, other)
     ),
     r"(\S+) comes nearer to that of people with size, (\S+)(?! \(paper: no,)(?: \((.*)\))?$": lambda label, *what: (
         closer_with_size(label, *what[:2]) != bool(what[2])  # a note says that the table has it otherwise
     ),
-    rf"the perplexity of {NAME} is below that of people": lambda _, one: PERPLEXITY[one] < PERPLEXITY["people"],
+    rf"the perplexity of {NAME} is below that of people": lambda label, one: (
+        PERPLEXITY[label][one] < PERPLEXITY[label]["people"]
+    ),
     rf"the discriminator, like MAUVE, rates nucleus 0.95 above {NAME}": lambda label, other: (
         ACCURACY["nucleus"] < ACCURACY[other] and is_above(label, "nucleus", other)
     ),
@@ -94,6 +99,33 @@ QUOTES = {  # claims about a sentence or a figure without numbers → the words 
     (NEWS, "(paper: no, it prefers small models)"): r"all prefer smaller Grover sizes",
     (GOLD, "MAUVE agrees with a discriminator"): r"\mauve correlates the highest with the discrimination accuracy",
 }
+BY_LENGTH = {  # how quality changes with length, and by which measure → the words of the paper
+    ("falls", "MAUVE"): r"showing a decrease in quality as generation length grows",
+    ("rises", "Fréchet"): r"distance indicates \textit{improving} quality as the length increases",
+    ("is not monotone", "perplexity gap"): r"generation perplexity shows non-monotonic quality trends",
+    ("stays the same", "sparsemax"): r"such as the sparsemax score~\cite{martins2020sparse} remain constant",
+    ("falls", "MAUVE, Gaussian"): r"the parametric approximation identifies the correct dependence on the text length",
+    ("rises", "transport"): r"longer model generations drift closer to the human distribution rather than farther away",
+    (
+        "falls",
+        "quantised transport",
+    ): r"quantized optimal transport costs and their frontier summary variants capture the correct",
+    ("falls", "MAUVE_OT"): r"frontier summary variants capture the correct dependence in terms of text length",
+    (
+        "rises",
+        "precision",
+    ): r"the precision metric says that the generated text gets more human-like as its length increases",
+}
+
+
+def length_claims():
+    """How quality changes with length, and by which measure, on every page that speaks of it: (page, change, measure)."""
+    pattern = r"quality (.+?) with length(?: by (MAUVE, Gaussian|[^,]+))?, "
+    for path in sorted((ROOT / "experiments").rglob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for claim in content.get("claims", []) if isinstance(content, dict) else []:
+            if match := re.match(pattern, claim["text"]):
+                yield path.relative_to(ROOT).as_posix(), match[1], (match[2] or "MAUVE").removesuffix(" distance")
 
 
 def rises(values):
@@ -125,6 +157,14 @@ def test_every_claim_has_the_direction_of_the_printed_numbers():
     assert (wrong, unknown) == ([], [])
 
 
+def test_every_claim_about_length_has_the_direction_of_a_sentence():
+    found = list(length_claims())
+    assert {page for page, *_ in found} >= {
+        f"experiments/{name}.json" for name in ("family/lengths", "webtext/documents", "decoding/results")
+    }
+    assert {(change, measure) for _, change, measure in found} == set(BY_LENGTH)
+
+
 def test_claims_about_decoders_cite_what_the_paper_prints():
     cited = {(label, text): numbers(label, text) for _, label, text in claims()}
     bare = [key for key, cell in cited.items() if not cell and re.match(rf"{NAME} (is|and)|MAUVE rises", key[1])]
@@ -143,6 +183,7 @@ def test_claims_about_decoders_cite_what_the_paper_prints():
         (TYPICAL, "nucleus 0.95 and typical 0.2 are comparable"),
         (FULL, "MAUVE rises with the size of the model, ancestral"),
         (FULL, "by perplexity ancestral is nearer to people than greedy"),
+        (NEWS, "by perplexity greedy is nearer to human text than ancestral, 1.1M"),
     ],
 )
 def test_a_reversed_claim_is_noticed(label, text):
@@ -163,7 +204,7 @@ def test_numbers_and_quotations_are_those_of_the_source():
         missing = [value for each in systems.values() for value in each.split() if value not in table]
         assert missing == ([] if label != TYPICAL else ["0.878"]), label  # ancestral sampling is in the full table
     flat = re.sub(r"\s+", " ", source)
-    assert [quote for quote in QUOTES.values() if quote not in flat] == []
+    assert [quote for quote in [*QUOTES.values(), *BY_LENGTH.values()] if quote not in flat] == []
 
 
 def test_agreement_is_that_of_the_printed_tables(monkeypatch):
