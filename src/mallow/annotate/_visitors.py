@@ -212,7 +212,7 @@ class Visitors:
     async def annotator(self, request: Request) -> Annotator | None:
         """The annotator who sent a request; None for anybody else, or if the database is new."""
         id_ = self.annotator_id(request)
-        return None if id_ is None else await self._read(lambda execute: self._ledger.annotator(execute, id_))
+        return None if id_ is None else await self._read(self._ledger.annotator, id_)
 
     async def known(self, request: Request) -> Annotator:
         """The annotator who sent a request. Others are asked to join first."""

@@ -271,7 +271,7 @@ def inception(
 
     Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1].
     Published tools resize differently, which changes their values. `match` copies all steps of one of them. The
-    Fréchet distance of these features is then the FID of that tool on the same files (docs/how-to/fid.md). The
+    Fréchet distance of these features is then the FID of that tool on the same files (docs/switching.md). The
     resize is part of the name.
 
     Parameters
