@@ -157,7 +157,8 @@ class Ledger:
             others = execute("SELECT 1 FROM assignments WHERE state = 'open' AND expires > ? LIMIT 1", (now,))
             return Finished("waiting" if others else "all done")
         place = len(rows) + 1
-        values = (annotator, place, choice.task, choice.kind, int(choice.swapped), "open", now + self.lease)
+        swapped = int(choice.kind == "repeat")
+        values = (annotator, place, choice.task, choice.kind, swapped, choice.state, now + self.lease)
         columns = "annotator, place, task, kind, swapped, state, expires"
         execute(f"INSERT INTO assignments ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         self._count_again(execute, choice.task, now)

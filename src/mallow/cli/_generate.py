@@ -247,7 +247,7 @@ def baselines_command(
         x = _save_statistics(x, chosen, save_statistics)
     run = partial(table, embedder=chosen, paired=paired, repeats=repeats, rng=rng, rows=rows)
     measures = run(x, others, tokenize=split, scorer=judge)
-    # A score looks for confounds by itself; the table does not.
+    # A score looks for confounds by itself, but the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 
 

@@ -363,7 +363,7 @@ class OnnxImages(StreamedImages):
         image = self._checked_input(session)
         output = self._checked_output(session)
         dtype = _TYPES[image.type]
-        # Files are often saved for a fixed number of images; the last batch is then filled up.
+        # Files are often saved for a fixed number of images. The last batch is then filled up.
         fixed = image.shape[0] if image.shape and isinstance(image.shape[0], int) else None
 
         def run(batch: NDArray[np.float32]) -> Points:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST_ROWS = 24  # chosen: more do not fit on a screen; they are in the JSON and in the data frame
+_MOST_ROWS = 24  # chosen: more do not fit on a screen. They are in the JSON and in the data frame
 Floats = NDArray[np.float64]
 _EXACT = 7  # systems up to which all permutations are tried
 _PERMUTATIONS = 9999

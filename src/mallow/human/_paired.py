@@ -94,7 +94,7 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
     n, k = rows.systems, rows.design.shape[1] + rows.davidson
     coefficients = np.zeros(k)
     shift = np.zeros((k, k))
-    shift[:n, :n] = rows.weight.sum() / n**2  # makes it invertible; a step never moves along it
+    shift[:n, :n] = rows.weight.sum() / n**2  # makes it invertible, and a step never moves along it
 
     def objective(point: Floats) -> float:
         return _parts(rows, point)[0] - float((ridge * point**2).sum()) / 2

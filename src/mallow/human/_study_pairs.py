@@ -145,7 +145,8 @@ def _exchange(counts: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
     for _ in range(_MOST_EXCHANGES):
         gram = edges @ np.linalg.solve(edges.T @ (counts[:, None] * edges), edges.T)
         gains = np.diagonal(gram)
-        # The determinant of A - e eᵀ + f fᵀ, divided by that of A, for each e that is taken away and f that is added.
+        # The determinant of A - e eᵀ + f fᵀ, divided by the determinant of A, for each e that is taken away and each f
+        # that is added.
         ratio = np.where(counts[:, None] > 0, (1.0 - gains[:, None]) * (1.0 + gains[None, :]) + gram**2, 0.0)
         taken, added = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
         if ratio[taken, added] <= 1.0 + 1e-9:
