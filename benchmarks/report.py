@@ -177,8 +177,8 @@ Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0
 ## What does a right decision cost?
 
 Samples per side with which a gap is found in 80% of {trials} trials or more at level 5%, and the processor seconds of one decision from texts to a verdict (`python benchmarks/decision.py`). The numbers of samples are doubled
-from 25 to {most}, so that a cell is the first of them that is enough. The machine was busy with other work, so that the seconds are upper bounds. mauve-text counts as finding a gap if its score is below all of 19 scores of the reference with itself. Each score then compares halves of the samples. Up to {most} samples
-per side, this reading finds none of the three gaps in 80% of the trials. TF-IDF with logistic regression takes the fewest seconds for greedy and contrastive text, but does not find top-k. In all three rows `mallow score --fast` needed
+from 25 to {most}, and a cell has the first of these numbers that is enough. The machine was busy with other work, so that the seconds are upper bounds. mauve-text counts as finding a gap if its score is below all of 19 scores of the reference with itself. Each score then compares halves of the samples. Up to {most} samples
+per side, it finds none of the three gaps in 80% of the trials. TF-IDF with logistic regression takes the fewest seconds for greedy and contrastive text, but does not find top-k. In all three rows `mallow score --fast` needed
 no more samples than any other way, and the default, which embeds the texts, needed twice as many for top-k. Ten trials are few, and other alternatives have not been measured.
 
 {table(["alternative", *ways], decided)}

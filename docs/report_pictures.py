@@ -1,4 +1,4 @@
-"""Take the pictures of docs/how-to/report.md from a real report, in chromium: `python docs/report_pictures.py`.
+"""Take the pictures of a report in docs/read-your-result.md from a real report, in chromium: `python docs/report_pictures.py`.
 
 Three n-gram decoders continue passages of Python's documentation, as in `mallow demo`, and votes of a small simulated study
 stand beside them. It takes a minute or two. With the path of axe-core's `axe.min.js` (from npm) as an argument, the page is

@@ -352,7 +352,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     ),
     # mauve-text beside it
     (
-        "docs/mauve-text.md",
+        "docs/switching.md",
         "takes {:.1f} s with one repeat and {:.1f} s with five. One call of mauve-text takes {:.1f} s and five calls {:.1f} s, so mallow is {:.1f} and {:.1f} times as fast",
         "benchmarks/scores.json",
         lambda d: [
@@ -368,31 +368,31 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         ],
     ),
     (
-        "docs/mauve-text.md",
+        "docs/switching.md",
         "is {:.1f} times as fast with one repeat and {:.0f} times with five",
         "benchmarks/scores.json",
         lambda d: [d["small"][f"inner path, {count}, times faster"] for count in ("one repeat", "five repeats")],
     ),
     (
-        "docs/mauve-text.md",
+        "docs/switching.md",
         "random starts gets {:.3f}, as mauve-text does, with k-means++ {:.3f}, and the greedy k-means++ of mallow {:.3f}",
         "experiments/mauve_text/starts.json",
         lambda d: [sum(values["mauve"]) / len(values["mauve"]) for values in d.values()],
     ),
     (
-        "docs/mauve-text.md",
+        "docs/switching.md",
         "the 95% upper bound on its MAUVE is {2:.2f} ([why]",
         f"{HONESTY}/decoders.json",
         decoder_row("contrastive"),
     ),
     (
-        "docs/mauve-text.md",
+        "docs/switching.md",
         "five repeats | {:.0f} times as fast | 1 |",
         "benchmarks/scores.json",
         small("inner path, five repeats, times faster"),
     ),
     (
-        "docs/mauve-text.md",
+        "docs/switching.md",
         "the whole call is {:.1f} times and the published score by itself {:.1f} times as fast, with {:.1f} and {:.1f} times the memory of the input",
         "benchmarks/scores.json",
         lambda d: [
@@ -406,7 +406,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         ],
     ),
     (
-        "docs/mauve-text.md",
+        "docs/switching.md",
         "The cost of a call grows like n^{:.2f}",
         "benchmarks/scores.json",
         lambda d: [d["growth"]["exponent"]],
@@ -420,7 +420,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     # FID
     *(
         (
-            "docs/how-to/fid.md",
+            "docs/switching.md",
             f"| {shown} | {{:.4f}} |",
             "experiments/image_embedders/fid.json",
             lambda d, name=name: [d["mallow"][name]],
@@ -433,7 +433,7 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         )
     ),
     (
-        "docs/how-to/fid.md",
+        "docs/switching.md",
         "| torch-fidelity 0.4.0 | {:.4f} |",
         "experiments/image_embedders/fid.json",
         lambda d: [d["torch-fidelity 0.4.0"]],

@@ -7,6 +7,7 @@ MOST = {
     "docs": language.LIMIT,
     "help": language.LIMIT,
     "messages": language.LIMIT,
+    "comments": language.LIMIT,
     "docstrings": 2.0,  # 1.0 at present
 }
 
@@ -46,5 +47,8 @@ def test_a_stumble_is_counted(sentence):
 def test_code_and_plain_sentences_are_not_counted():
     text = "It prints a table.\n\n    that of; it is so\n\n```text\nwhat is certified; the rest\n```\n\nUse `that of` here, please."
     assert list(language.places(language.prose(text))) == []
+    assert language.comments("x = 1  # seconds; chosen: that of a\n# rest\n# goes on  # noqa: E501\n") == (
+        "seconds, that of a\nrest goes on"
+    )
     source = 'def f():\n    """That of; it is."""\n    raise ValueError(f"`n` must be at least {1}; got {0}.")\n'
     assert list(language.places(language.messages(source))) == []

@@ -119,7 +119,7 @@ def test_the_top_level_is_small():
 
 def test_every_public_name_is_in_the_reference_once():
     placed = documented()
-    unplaced = re.findall(r"::: mallow\.(\S+)", build_site.names_markdown("mallow"))  # at the end of rest.md
+    unplaced = re.findall(r"::: mallow\.(\S+)", build_site.names_markdown("mallow"))  # at the end of theory.md
     assert len(unplaced) < 40, "give them a place in docs/reference"
     assert sorted([*placed, *unplaced]) == sorted(public_names())
 
@@ -191,7 +191,7 @@ def page_at(uri):
 @pytest.mark.parametrize(
     ("uri", "link", "expected"),
     [
-        ("how-to/fid.md", "[t](../../experiments/digits/digits.md)", "[t](../experiments/digits/digits.md)"),
+        ("how-to/embedder.md", "[t](../../experiments/digits/digits.md)", "[t](../experiments/digits/digits.md)"),
         ("results.md", "[t](evidence.md#units)", "[t](evidence.md#units)"),
         ("experiments/digits/digits.md", "[t](../../docs/evidence.md)", "[t](../../evidence.md)"),
         ("CONTRIBUTING.md", "[t](docs/evidence.md)", "[t](evidence.md)"),

@@ -1,14 +1,16 @@
 """Count wordings that make readers stumble, per 1,000 words: python tools/language.py [-v] [PATH ...]
 
 Without paths it reads README.md and the other pages of the root, the pages of docs/, the help of every command, and the
-messages and public docstrings in src/. Code, tables of numbers, quoted output and bracketed defaults do not count. `-v` prints every place.
+messages, comments and public docstrings in src/. Code, tables of numbers, quoted output and bracketed defaults do not count. `-v` prints every place.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -81,6 +83,24 @@ def docstrings(source: str) -> str:
     return "\n".join(found)
 
 
+def comments(source: str) -> str:
+    """The comments of a program, with the lines of one comment joined; orders to other programs are left out."""
+    found: list[str] = []
+    last = 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        text = re.sub(r"# *(?:noqa|type:|fmt:|pragma).*", "", token.string).lstrip("# ").strip()
+        if token.type != tokenize.COMMENT or not text:
+            continue
+        line, alone = token.start[0], not token.line[: token.start[1]].strip()
+        if alone and last == line - 1:
+            found[-1] += f" {text}"
+        else:
+            found.append(text)
+        last = line if alone else 0
+    # "seconds; chosen: …", "rows; measured: …" give the unit of a number and where it comes from.
+    return "\n".join(re.sub(r"`[^`]*`", "CODE", re.sub(r"; (?:chosen|measured|paper):", ",", text)) for text in found)
+
+
 def places(text: str) -> Iterator[tuple[str, str]]:
     """Pattern and the words around each place."""
     plain = re.sub(r"\([^()]*\)|\[[^][]*\]", "", text)  # a semicolon in brackets divides a list
@@ -105,6 +125,7 @@ def sources() -> dict[str, dict[str, str]]:
         "docs": {str(page.relative_to(ROOT)): prose(page.read_text("utf-8")) for page in pages if page != help_page},
         "help": {"docs/commands.md": re.sub(r"`[^`]*`|--[\w-]+", "CODE", help_page.read_text("utf-8"))},
         "messages": {str(path.relative_to(ROOT)): messages(path.read_text("utf-8")) for path in programs},
+        "comments": {str(path.relative_to(ROOT)): comments(path.read_text("utf-8")) for path in programs},
         "docstrings": {str(path.relative_to(ROOT)): docstrings(path.read_text("utf-8")) for path in programs},
     }
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotation_page import make_study
-from mallow.annotate._queue import Choice, Given, Queue
+from mallow.annotate._queue import Given, Queue
 from mallow.human import QualityChecks
 
 PLAIN = make_study(per_pair=6, systems=3)
@@ -60,7 +60,6 @@ def test_checks_come_as_often_as_was_asked(annotator):
     assert len({choice.task for choice in seen if choice.kind == "gold"}) == 5
     for place, choice in enumerate(seen):
         if choice.kind == "repeat":
-            assert choice.swapped
             before = [one.task for one in seen[:place] if one.kind == "task"]
             assert choice.task in before[:-5]
 
@@ -74,7 +73,7 @@ def test_a_skipped_pair_is_not_given_again():
     first = Queue(PLAIN).choose("ann", [], ().__contains__)
     again = Queue(PLAIN).choose("ann", [Given(first.task, "task", "skipped")], ().__contains__)
     assert again.task != first.task
-    assert isinstance(again, Choice)
+    assert isinstance(again, Given)
 
 
 @pytest.mark.parametrize("every", [1, 2])
@@ -98,4 +97,4 @@ def test_tasks_that_are_finished_are_not_looked_at_again(finished):
     choice = queue.choose("ann", [], is_full)
     assert set(asked).isdisjoint(finished)
     rest = [task.id for task in PLAIN.tasks if task.id not in finished]
-    assert choice == (Choice(rest[0], "task", False) if rest else None)
+    assert choice == (Given(rest[0], "task") if rest else None)

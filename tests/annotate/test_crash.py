@@ -398,9 +398,9 @@ def test_a_lease_ends_by_itself_and_is_renewed_by_looking(tmp_path):
     ann, bob = (Calls(store).join("open", None, name, session="", trusted=True, now=0.0) for name in ("Ann", "Bob"))
     assert Calls(store).current(ann, 0.0) == 1
     assert Calls(store).current(bob, 99.0) == Finished("waiting")
-    assert Calls(store).assignment(ann, 1, 60.0)[0].state == "open"  # she looks at it again: until 160
+    assert Calls(store).view(ann, 1, 60.0).assignment.state == "open"  # she looks at it again: until 160
     assert Calls(store).current(bob, 159.0) == Finished("waiting")
     assert Calls(store).current(bob, 161.0) == 1
-    assert Calls(store).assignment(ann, 1, 162.0)[0] is None
+    assert Calls(store).view(ann, 1, 162.0).assignment is None
     assert Calls(store).current(ann, 163.0) == Finished("waiting")
     store.close()

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from mallow.human._bradley_terry import _differences
 from mallow.human._paired import Errors
 from mallow.human._study_pairs import orient
-from mallow.human._vote_power import _fit
+from mallow.human._vote_plan import _fit_studies
 
 # --- bradley terry
 
@@ -31,7 +31,7 @@ def test_many_fits_at_once_are_those_one_by_one():
     rng = np.random.default_rng(0)
     compared = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]])
     wins = rng.integers(0, 20, size=(3, 5)) + 0.5
-    estimates, _ = _fit(wins, 20.0, compared, 4)
+    estimates, _ = _fit_studies(wins, 20.0, compared, 4)
     for row, estimate in zip(wins, estimates, strict=True):
 
         def loss(w, row=row):

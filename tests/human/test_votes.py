@@ -165,7 +165,7 @@ def test_compressed_files_and_byte_order_marks(tmp_path):
     [
         ("x.csv", "model_a,model_b,winner\nx,y,model_c\n", r"x.csv:2: winner must be one of model_a, .*; got 'model_c'"),
         ("x.csv", "model_a,model_b,winner\nx,x,a\n", "x.csv:2: `left` and `right` must be two systems, but both are 'x'"),
-        ("x.csv", "model_a,model_b,winner\nx,y\n", "x.csv:2: has more or fewer cells than the heading"),
+        ("x.csv", "model_a,model_b,winner\nx,y\n", "x.csv:2: has 2 cells, and the heading has 3"),
         ("x.csv", "Input.model_a,Input.model_b,Answer.q1\nx,y,3c\n", "Answer.q1 must be one of 2a, 1a, tie, 0, 1b, 2b; got '3c'"),
         ("x.csv", "Input.model_a,Input.model_b,Answer.q1,Answer.te\nx,y,1a,soon\n", "`Answer.te` must be a number of at least 0; got 'soon'"),
         ("x.jsonl", '{"left": "a", "right": "b", "answer": 3}', "x.jsonl:1: `answer` must be −2 .*; got 3"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,15 +36,12 @@ _SCHEMA = (
 )
 
 
+# Runs one statement with ? for each value, and returns its rows: an empty list for a statement that returns none.
+Execute = Callable[..., list[tuple[Any, ...]]]
+
+
 class StorageError(Exception):
     """The database is locked, full or unreachable at the moment. Nothing of the transaction was kept."""
-
-
-class Execute(Protocol):
-    """Runs one statement with ? for each value, and returns the rows."""
-
-    def __call__(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that the statement returns. An empty list for one that returns none."""
 
 
 class Database(Protocol):

@@ -10,7 +10,7 @@ import json
 import operator
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -46,48 +46,29 @@ def votes_text(votes: tuple[Vote, ...]) -> str:
 
 def annotator_table(store: Store) -> str:
     """One line per annotator as CSV: name, work done and completion code."""
-    table = io.StringIO()
-    writer = csv.writer(table)
-    identity = ("id", "name", "source", "external", "session")
-    writer.writerow([*identity, *_PERSON_COLUMNS, "completion_code"])
-    for person in overview(store).people:
-        who = [harmless(str(person[name])) for name in identity]
-        numbers = ["" if person[name] is None else person[name] for name in _PERSON_COLUMNS]
-        writer.writerow([*who, *numbers, store.signer.completion_code(person["id"])])
-    return table.getvalue()
+    columns = ("id", "name", "source", "external", "session", *_PERSON_COLUMNS)
+    people = overview(store).people
+    rows = [[*(person[name] for name in columns), store.signer.completion_code(person["id"])] for person in people]
+    return csv_text([[*columns, "completion_code"], *rows])
 
 
 @dataclass(frozen=True)
 class Overview:
     """The owner's overview of a study.
 
-    Attributes
-    ----------
-    open : bool
-    given, wanted : int
-        Votes on pairs so far, and in the end.
-    pairs : list of dict
-        For each pair of systems: first, second, given, wanted.
-    people : list of dict
-        For each annotator: id, name, source, judged, skipped, late, seconds (median), gold, gold_right, repeats,
-        repeats_same.
-    agreement : list of dict
-        For each question: among annotators who judged the same pair, the share of pairs of answers that prefer the same
-        side (None without such pairs), how many there are, and Krippendorff's α of the five options. The same share for
-        repeats and for gold pairs.
-    seconds : tuple of float or None
-        Lower quartile, median and upper quartile of the time per pair.
-    skips : list of (reason, count)
+    `agreement` has, for each question and among annotators who judged the same pair, the share of pairs of answers that
+    prefer the same side (None without such pairs), how many there are, and Krippendorff's α of the five options. It has
+    the same share for repeats and for gold pairs.
     """
 
     open: bool
-    given: int
-    wanted: int
-    pairs: list[dict[str, Any]]
-    people: list[dict[str, Any]]
+    given: int  # votes on pairs so far
+    wanted: int  # and in the end
+    pairs: list[dict[str, Any]]  # of systems: first, second, given, wanted
+    people: list[dict[str, Any]]  # id, name, source, judged, skipped, late, seconds (median), and both kinds of checks
     agreement: list[dict[str, Any]]
-    seconds: tuple[float, float, float] | None
-    skips: list[tuple[str, int]]
+    seconds: tuple[float, float, float] | None  # lower quartile, median and upper quartile of the time per pair
+    skips: list[tuple[str, int]]  # reasons with their counts
 
 
 def overview(store: Store) -> Overview:
@@ -205,27 +186,27 @@ def _expected(page: _Page, question: Question) -> int | None:
 
 
 def _people(study: Study, tables: dict[str, list[dict[str, Any]]], pages: list[_Page]) -> list[dict[str, Any]]:
+    """For each annotator, the row of the table with the work done."""
     given: dict[str, list[_Page]] = {row["id"]: [] for row in tables["annotators"]}
     for page in pages:
         given[page.annotator].append(page)
-    states: dict[str, Counter[str]] = {id_: Counter() for id_ in given}
-    for row in tables["assignments"]:
-        states[row["annotator"]][row["state"]] += 1
-    return [_person(study, row, given[row["id"]], states[row["id"]]) for row in tables["annotators"]]
-
-
-def _person(study: Study, row: dict[str, Any], pages: list[_Page], states: Counter[str]) -> dict[str, Any]:
-    first = study.form.questions[0].name
-    seconds = [page.seconds for page in pages if first in page.answers]
-    checks = [_quality_checks(question, pages) for question in study.form.questions]
-    return {
-        **row,
-        "judged": states["done"] + states["late"],
-        "skipped": states["skipped"],
-        "late": states["late"],
-        "seconds": statistics.median(seconds) if seconds else None,
-        **{name: sum(check[name] for check in checks) for name in _CHECKS},
-    }
+    states = Counter((row["annotator"], row["state"]) for row in tables["assignments"])
+    first, people = study.form.questions[0].name, []
+    for row in tables["annotators"]:
+        done, late, skipped = (states[row["id"], state] for state in ("done", "late", "skipped"))
+        seconds = [page.seconds for page in given[row["id"]] if first in page.answers]
+        checks = [_quality_checks(question, given[row["id"]]) for question in study.form.questions]
+        people.append(
+            {
+                **row,
+                "judged": done + late,
+                "skipped": skipped,
+                "late": late,
+                "seconds": statistics.median(seconds) if seconds else None,
+                **{name: sum(check[name] for check in checks) for name in _CHECKS},
+            }
+        )
+    return people
 
 
 def _agreement(question: Question, pages: list[_Page]) -> dict[str, Any]:
@@ -271,6 +252,10 @@ def _quality_checks(question: Question, pages: list[_Page]) -> dict[str, int]:
     return dict(zip(_CHECKS, (int(sum(gold)), len(gold), sum(repeats), len(repeats)), strict=True))
 
 
-def harmless(cell: str) -> str:
-    """A cell that a spreadsheet does not take for a formula."""
-    return "'" + cell if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV; no text in it is taken for a formula by a spreadsheet, and None is an empty cell."""
+    table = io.StringIO()
+    for row in rows:
+        cells = (f"'{cell}" if str(cell)[:1] in ("=", "+", "-", "@", "\t", "\r") else cell for cell in row)
+        csv.writer(table).writerow(cells)
+    return table.getvalue()

@@ -29,10 +29,10 @@ class Lane:
         self._waiting: list[tuple[Job, asyncio.Future[Any]]] = []
         self._busy = False
 
-    async def __call__(self, job: Callable[[Execute], T]) -> T:
-        """What the function returns, once its transaction is committed."""
+    async def __call__(self, job: Callable[..., T], *values: Any, **options: Any) -> T:
+        """What the function returns for the transaction and these values, once it is committed."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((job, future))
+        self._waiting.append((lambda execute: job(execute, *values, **options), future))
         if not self._busy:
             self._start()
         return await future

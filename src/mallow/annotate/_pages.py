@@ -102,8 +102,7 @@ class AnnotatorPages:
         if annotator is not None:
             if not annotator.ready:
                 return RedirectResponse("/instructions", 303)
-            current = await self._write(lambda execute: self._ledger.current(execute, annotator.id, now()))
-            return _way_to(current)
+            return _way_to(await self._write(self._ledger.current, annotator.id, now()))
         if not self._settings.open_link:
             text = "This study is by invitation. Please open the personal link that was sent to you."
             return message(403, "By invitation", text, self._form)
@@ -161,10 +160,7 @@ class AnnotatorPages:
         trusted: bool,
         until: float = math.inf,
     ) -> Response:
-        join, moment = self._ledger.join, now()
-        id_ = await self._write(
-            lambda execute: join(execute, source, external, name, session=session, trusted=trusted, now=moment)
-        )
+        id_ = await self._write(self._ledger.join, source, external, name, session=session, trusted=trusted, now=now())
         if id_ is None:
             text = (
                 "Somebody has already started with this worker ID in another session. Please go on in the browser in "
@@ -184,7 +180,7 @@ class AnnotatorPages:
     async def start(self, request: Request) -> Response:
         """The annotator has read them."""
         annotator, _ = await self._visitors.posted(request)
-        await self._write(lambda execute: self._ledger.get_ready(execute, annotator, now()))
+        await self._write(self._ledger.get_ready, annotator, now())
         return RedirectResponse("/", 303)
 
     async def pair(self, request: Request) -> Response:
@@ -278,7 +274,6 @@ class AnnotatorPages:
         status: int = 200,
         missing: tuple[str, ...] = (),
     ) -> Response:
-        annotator = view.annotator
         return page(
             "pair.html",
             status,
@@ -291,8 +286,8 @@ class AnnotatorPages:
             missing=missing,
             judged=view.judged,
             limit=self._most,
-            csrf=self._visitors.csrf(annotator.id),
-            token=self._visitors.page_token(annotator.id, assignment.place, now(), secrets.token_hex(6)),
+            csrf=self._visitors.csrf(view.annotator),
+            token=self._visitors.page_token(view.annotator, assignment.place, now(), secrets.token_hex(6)),
             reasons=_SKIP_REASONS,
             longest_reason=_LONGEST_REASON,
         )
@@ -306,10 +301,9 @@ class AnnotatorPages:
         id_, place, moment = self._visitors.annotator_id(request), request.path_params["place"], now()
         if id_ is None:
             raise not_known()
-        look_up = self._ledger.view
-        view = await self._read(lambda execute: look_up(execute, id_, place, moment, keep=False))
+        view = await self._read(self._ledger.view, id_, place, moment, keep=False)
         if view is not None and view.renew:
-            view = await self._write(lambda execute: look_up(execute, id_, place, moment))
+            view = await self._write(self._ledger.view, id_, place, moment)
         if view is None:
             raise not_known()
         return view

@@ -15,20 +15,11 @@ _APART = 5  # pairs between a pair and its repetition, so that the answer is not
 
 @dataclass(frozen=True)
 class Given:
-    """A pair that an annotator was given before: the task, its kind and the state of the assignment."""
+    """A pair that an annotator is given, or was given before: the task, its kind and the state of the assignment."""
 
     task: str
     kind: str
-    state: str
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The next pair."""
-
-    task: str
-    kind: str
-    swapped: bool
+    state: str = "open"
 
 
 class Queue:
@@ -49,7 +40,7 @@ class Queue:
             self._waiting = [id_ for id_ in self._waiting if id_ not in self._finished]
             self._finished.clear()
 
-    def choose(self, annotator: str, history: Sequence[Given], is_full: Callable[[str], bool]) -> Choice | None:
+    def choose(self, annotator: str, history: Sequence[Given], is_full: Callable[[str], bool]) -> Given | None:
         """The next pair of an annotator; None if there is none.
 
         Only tasks with room that the annotator has not seen are considered. First come tasks whose pair of systems
@@ -74,14 +65,14 @@ class Queue:
             order = sorted((task.id for task in study.gold), key=lambda id_: _hash(f"{annotator} {id_}"))
             unseen = [id_ for id_ in order if id_ not in seen]
             if unseen:
-                return Choice(unseen[0], "gold", swapped=False)
+                return Given(unseen[0], "gold")
         again = {given.task for given in history if given.kind == "repeat"}
         if len(again) < _turns(number, study.checks.repeat_every, f"repeat {annotator}"):
             done = [given.task for given in history if given.kind == "task" and given.state == "done"]
             old = [id_ for id_ in done[: max(0, len(done) - _APART)] if id_ not in again]
             if old:
-                return Choice(old[_hash(f"{annotator} {number}") % len(old)], "repeat", swapped=True)
-        return Choice(regular, "task", swapped=False)
+                return Given(old[_hash(f"{annotator} {number}") % len(old)], "repeat")
+        return Given(regular, "task")
 
     def _regular(self, history: Sequence[Given], is_full: Callable[[str], bool]) -> str | None:
         seen = {given.task for given in history if given.kind == "task"}

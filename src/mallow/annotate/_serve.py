@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gc
-import io
 import os
 import socket
 import time
@@ -15,7 +13,7 @@ from pathlib import Path
 
 from mallow._checks import positive
 from mallow._optional import optional
-from mallow.annotate._export import harmless
+from mallow.annotate._export import csv_text
 from mallow.annotate._settings import Address, Settings
 from mallow.annotate._store import Store, open_store
 from mallow.errors import InputError
@@ -46,11 +44,7 @@ class Links:
 
     def to_csv(self) -> str:
         """The personal links, one line per person."""
-        table = io.StringIO()
-        writer = csv.writer(table)
-        writer.writerow(["name", "link"])
-        writer.writerows((harmless(name), link) for name, link in self.personal.items())
-        return table.getvalue()
+        return csv_text([("name", "link"), *self.personal.items()])
 
 
 def open_study(

@@ -33,31 +33,17 @@ class Annotator:
 class Assignment:
     """A pair that was given to an annotator.
 
-    Attributes
-    ----------
-    place : int
-        1 for the annotator's first pair.
-    task : str
-    kind : str
-        "task", "gold" or "repeat".
-    swapped : bool
-        Whether the sides are exchanged.
-    state : str
-        "open", "done", "skipped", "late" (answered after the time-out, when the quota was full) or "lost" (not
-        answered, and given to somebody else).
-    answers : dict
-        The latest answers by question; empty if there are none.
-    back : int or None
-        The previous place.
+    Its state is "open", "done", "skipped", "late" (answered after the time-out, when the quota was full) or "lost" (not
+    answered, and given to somebody else).
     """
 
-    place: int
+    place: int  # 1 for the annotator's first pair
     task: str
-    kind: str
-    swapped: bool
+    kind: str  # "task", "gold" or "repeat"
+    swapped: bool  # whether the sides are exchanged
     state: str
-    answers: dict[str, int]
-    back: int | None
+    answers: dict[str, int]  # the latest answers by question; empty if there are none
+    back: int | None  # the previous place
 
 
 @dataclass(frozen=True)
@@ -105,23 +91,12 @@ def open_store(url: str, study: Study, *, lease: float = 1800.0) -> Store:
 
 @dataclass(frozen=True)
 class View:
-    """The data for a page with a pair.
+    """The data for a page with a pair."""
 
-    Attributes
-    ----------
-    annotator : Annotator
-    assignment : Assignment or None
-        None if the pair was never given to the annotator, or has gone to somebody else.
-    judged : int
-        How many pairs the annotator has judged.
-    renew : bool
-        Whether the time of the pair has to be renewed, which needs a transaction that writes.
-    """
-
-    annotator: Annotator
-    assignment: Assignment | None
-    judged: int
-    renew: bool
+    annotator: str
+    assignment: Assignment | None  # None if the pair was never given to the annotator, or has gone to somebody else
+    judged: int  # how many pairs the annotator has judged
+    renew: bool = False  # whether the time of the pair has to be renewed, which needs a transaction that writes
 
 
 class Ledger:
@@ -182,36 +157,33 @@ class Ledger:
             others = execute("SELECT 1 FROM assignments WHERE state = 'open' AND expires > ? LIMIT 1", (now,))
             return Finished("waiting" if others else "all done")
         place = len(rows) + 1
-        values = (annotator, place, choice.task, choice.kind, int(choice.swapped), "open", now + self.lease)
+        swapped = int(choice.kind == "repeat")
+        values = (annotator, place, choice.task, choice.kind, swapped, choice.state, now + self.lease)
         columns = "annotator, place, task, kind, swapped, state, expires"
         execute(f"INSERT INTO assignments ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         self._count_again(execute, choice.task, now)
         return place
 
-    def assignment(
-        self, execute: Execute, annotator: str, place: int, now: float, *, keep: bool = True
-    ) -> tuple[Assignment | None, bool]:
-        """An annotator's pair, and whether its time has to be renewed. With `keep`, the time is renewed at once."""
-        row = self._find(execute, annotator, place)
+    def view(self, execute: Execute, annotator: str, place: int, now: float, *, keep: bool = True) -> View | None:
+        """The data for a page with a pair; None if there is no such annotator.
+
+        With `keep`, the time of the pair is renewed at once if it has to be. Without it, nothing is written.
+        """
+        if self.annotator(execute, annotator) is None:
+            return None
+        judged, row = self.progress(execute, annotator), self._find(execute, annotator, place)
         if row is None or row[3] == "lost":
-            return None, False
+            return View(annotator, None, judged)
         task, kind, swapped, state, expires = row
         renew = state == "open" and expires - now <= self.lease / 2
         if renew and keep and not self._keep(execute, annotator, place, (task, kind, expires), now):
-            return None, False
+            return View(annotator, None, judged)
         latest = _latest(execute, annotator, place)
         before = "SELECT MAX(place) FROM assignments WHERE annotator = ? AND place < ? AND state <> 'lost'"
         back = execute(before, (annotator, place))[0][0]
         answers = json.loads(latest[2]) if latest else {}
-        return Assignment(place, task, kind, bool(swapped), state, answers, back), renew and not keep
-
-    def view(self, execute: Execute, annotator: str, place: int, now: float, *, keep: bool = True) -> View | None:
-        """The data for a page with a pair; None if there is no such annotator. Without `keep`, nothing is written."""
-        known = self.annotator(execute, annotator)
-        if known is None:
-            return None
-        assignment, renew = self.assignment(execute, annotator, place, now, keep=keep)
-        return View(known, assignment, self.progress(execute, annotator), renew)
+        assignment = Assignment(place, task, kind, bool(swapped), state, answers, back)
+        return View(annotator, assignment, judged, renew and not keep)
 
     def submit(
         self,
@@ -285,14 +257,6 @@ class Ledger:
         rows = execute(f"SELECT {columns} FROM assignments WHERE annotator = ? AND place = ?", (annotator, place))
         return rows[0] if rows and rows[0][0] in self._tasks else None
 
-    def _lent_tasks(self, execute: Execute, now: float) -> Counter[str]:
-        """How many annotators hold each task now; asked once per transaction."""
-        if self._lent[0] is not execute:
-            lent = """SELECT task, COUNT(*) FROM assignments
-                WHERE state = 'open' AND kind = 'task' AND expires > ? GROUP BY task"""
-            self._lent = (execute, Counter(dict(execute(lent, (now,)))))
-        return self._lent[1]
-
     def _count_again(self, execute: Execute, task: str, now: float) -> None:
         """Note that a task was given out or came back, for later choices in the same transaction."""
         if self._lent[0] is execute:
@@ -303,7 +267,11 @@ class Ledger:
 
     def _fullness(self, execute: Execute, now: float) -> Callable[[str], bool]:
         """A function: whether all votes of a task are given or in progress."""
-        lent = self._lent_tasks(execute, now)
+        if self._lent[0] is not execute:  # how many annotators hold each task now, asked once per transaction
+            held = """SELECT task, COUNT(*) FROM assignments
+                WHERE state = 'open' AND kind = 'task' AND expires > ? GROUP BY task"""
+            self._lent = (execute, Counter(dict(execute(held, (now,)))))
+        lent = self._lent[1]
         given = "SELECT COUNT(*) FROM assignments WHERE task = ? AND kind = 'task' AND state = 'done'"
 
         def is_full(task: str) -> bool:

@@ -19,9 +19,9 @@ from mallow.annotate._settings import Limits, Settings
 from mallow.annotate._store import Annotator, Store
 from mallow.errors import one_line
 
-# Characters of an address before "?". Links of ours are shorter; Python reads no number of more than 4,300 digits.
+# Characters of an address before "?". Links of ours are shorter. Python reads no number of more than 4,300 digits.
 _LONGEST_PATH = 4000
-_LONGEST_HOST = 300  # characters; a name of the DNS has at most 253
+_LONGEST_HOST = 300  # characters. A name of the DNS has at most 253
 
 _HEADERS = {
     # Texts are data: they run no code and load nothing from elsewhere, and no other site may frame the page.
@@ -151,7 +151,7 @@ def same_origin(request: Request, url: str | None) -> bool:
         return False
     origin = request.headers.get("origin")
     if origin is None:
-        return True  # recent browsers send one of the two; the token in the form is checked as well
+        return True  # recent browsers send one of the two, and the token in the form is checked as well
     hosts = {request.headers.get("host", "").lower(), urlsplit(url or "").netloc.lower()} - {""}
     try:
         return urlsplit(origin).netloc.lower() in hosts
@@ -212,7 +212,7 @@ class Visitors:
     async def annotator(self, request: Request) -> Annotator | None:
         """The annotator who sent a request; None for anybody else, or if the database is new."""
         id_ = self.annotator_id(request)
-        return None if id_ is None else await self._read(lambda execute: self._ledger.annotator(execute, id_))
+        return None if id_ is None else await self._read(self._ledger.annotator, id_)
 
     async def known(self, request: Request) -> Annotator:
         """The annotator who sent a request. Others are asked to join first."""

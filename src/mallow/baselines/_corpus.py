@@ -136,7 +136,7 @@ def _find_tokenizer(tokenize: Tokenize) -> Callable[[str], Any]:
 
 
 def _check_tokens(tokens: Any, message: str) -> Sequence[Hashable]:
-    # The entries of a tensor are objects that are never equal, and those of a transformers encoding are its keys.
+    # The entries of a tensor are objects that are never equal. The entries of a transformers encoding are its keys.
     if hasattr(tokens, "tolist"):
         tokens = tokens.tolist()
     if not isinstance(tokens, Sequence) or isinstance(tokens, (str, bytes)):

@@ -162,7 +162,7 @@ def _mean_and_root(sample: Moments | Features) -> tuple[Doubles, Doubles]:
             return mean, centred / math.sqrt(len(sample) - 1)
         sample = _moments(sample)
     values, vectors = np.linalg.eigh(sample.covariance)
-    values[: max(0, len(values) - sample.n + 1)] = 0.0  # n points span n − 1 axes; the rest is rounding
+    values[: max(0, len(values) - sample.n + 1)] = 0.0  # n points span n − 1 axes, and the rest is rounding
     return sample.mean, np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 

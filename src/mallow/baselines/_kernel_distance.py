@@ -230,7 +230,7 @@ def vendi_score(points: Any) -> float:
         )
     array /= lengths[:, None]
     with single_threaded_blas():
-        # Both products have the same eigenvalues, apart from zeros; the smaller one is cheaper.
+        # Both products have the same eigenvalues, apart from zeros, and the smaller one is cheaper.
         product = array @ array.T if len(array) < array.shape[1] else array.T @ array
         values = np.linalg.eigvalsh(product / len(array))
     values = values[values > 0]

@@ -192,7 +192,7 @@ def language_modelling(
     split = split_prefixes(model, texts, prefixes)
     log_q, squares = ([np.empty(len(tokens)) for _, tokens in split] for _ in range(2))
     for indices, position, rows, tokens in iterate_positions(model, split, Chain(tuple(rules)), batch):
-        for text, row, token in zip(indices, rows, tokens, strict=True):  # row by row: O(|V|) memory besides the batch
+        for text, row, token in zip(indices, rows, tokens, strict=True):  # row by row: O(|V|) memory beyond the batch
             q = np.exp(row)
             check_normalised(float(q.sum(dtype=np.float64)), model)
             log_q[text][position] = row[token]

@@ -22,12 +22,14 @@ from mallow.theory import Array, Masses, Partition
 from mallow.theory.smoothing import krichevsky_trofimov
 
 _SAME_DIRECTION = 1e-6  # by which entries of rows of length 1 may differ and still be equal; chosen: float32 rounds
-_ROWS_AT_ONCE = 256  # chosen: rows at once; the first few nearly always show that rows differ
+_ROWS_AT_ONCE = 256  # chosen: rows at once. The first few nearly always show that rows differ
 _REMEDY = "Pass `measure=Measure(Quantize(reduce=Reduce(normalise=False)))`, which leaves the rows as they are."
 _DIRECTIONS = 2  # this many directions must not hold nearly all variance
 _DIRECTION_SHARE = 0.8  # of the variance; measured: at most 0.53 in real text (GloVe) and 0.31 in digits
 _LEAST_WIDTH = 16  # chosen: features as narrow as this may well lie along one or two directions
-_HIDDEN_GAP = 0.1  # chosen: how far lengths alone must be below the score. Halves of real text: lengths above the score
+_HIDDEN_GAP = (
+    0.1  # chosen: how far only the lengths must be below the score. Halves of real text: lengths above the score
+)
 _MOST_LENGTH_BINS = 10  # on each side of the middle
 _SAMPLES_PER_LENGTH_BIN = 100  # chosen: a fifth of the bins that the score itself has per sample
 _LEAST_LENGTH_RATIO = 0.05  # of the logarithm; chosen: lengths that differ by less are counted as equal

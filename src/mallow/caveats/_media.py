@@ -180,7 +180,7 @@ def _read_header(stream: BinaryIO, pillow: Any) -> _ImageHeader | None:
             tables = getattr(image, "quantization", None)
             quality = jpeg_quality(tables[min(tables)]) if tables else None
             return _ImageHeader(str(image.format), tuple(image.size), str(image.mode), quality)
-    except Exception:  # a decoder may raise anything; the embedder reports unusable images
+    except Exception:  # a decoder may raise anything, and the embedder reports unusable images
         return None
 
 

@@ -60,7 +60,7 @@ def embed_command(
     with images. Each part becomes a separate file. Rerun the same command to resume after an interruption.
     """
     if not out.lower().endswith((".npz", ".npz.gz", ".npy", ".npy.gz")):
-        if out.lower().endswith(_OTHER_FORMATS):  # before the work begins; a folder may well be called v1.2
+        if out.lower().endswith(_OTHER_FORMATS):  # before the work begins. A folder may well be called v1.2
             raise InputError(
                 f"{out}: must end in .npz or .npz.gz, or be a folder; features are written in no other format."
             )

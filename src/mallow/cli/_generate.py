@@ -312,7 +312,7 @@ def baselines_command(
     if save_statistics is not None:
         x = _save_statistics(x, settings.get("embedder"), save_statistics)
     measures = table(x, others, tokenize=split, scorer=judge, rows=rows, **settings)
-    # A score looks for confounds by itself; the table does not.
+    # A score looks for confounds by itself, but the table does not.
     return replace(measures, caveats=(*find_confounds(x, others), *measures.caveats))
 
 

@@ -35,7 +35,7 @@ KEY_BYTES = 16  # chosen: two of a trillion samples share a key with probability
 _DIGEST_BYTES = 16
 _ROW_START = KEY_BYTES + _DIGEST_BYTES  # in a record
 _FORMAT = "mallow features 2"
-_LONGEST_HEADER = 200  # bytes; the numbers of the largest file need fewer
+_LONGEST_HEADER = 200  # bytes. The numbers of the largest file need fewer
 _BLOCK = 1 << 22  # bytes that are read at a time; chosen: fast, and small beside the features
 
 

@@ -147,7 +147,7 @@ def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, pro
             if shares_prompts(first, samples):
                 spaces.setdefault(key, {}).update(_prompt_spaces(samples, spaces.get(key, {}).get("style"), embedder))
     return {
-        name: samples.with_spaces({**spaces[id(samples)], **(samples.spaces or {})})  # theirs first
+        name: samples.with_spaces({**spaces[id(samples)], **(samples.spaces or {})})  # spaces of the user first
         if id(samples) in spaces
         else _doubt_shards(samples)
         for name, samples in sets.items()

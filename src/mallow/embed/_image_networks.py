@@ -271,7 +271,7 @@ def inception(
 
     Images are resized to 299×299 (proportions are lost) by Pillow, with antialiasing, and mapped to [-1, 1].
     Published tools resize differently, which changes their values. `match` copies all steps of one of them. The
-    Fréchet distance of these features is then the FID of that tool on the same files (docs/how-to/fid.md). The
+    Fréchet distance of these features is then the FID of that tool on the same files (docs/switching.md). The
     resize is part of the name.
 
     Parameters
@@ -364,7 +364,7 @@ class OnnxImages(StreamedImages):
         image = self._checked_input(session)
         output = self._checked_output(session)
         dtype = _TYPES[image.type]
-        # Files are often saved for a fixed number of images; the last batch is then filled up.
+        # Files are often saved for a fixed number of images. The last batch is then filled up.
         fixed = image.shape[0] if image.shape and isinstance(image.shape[0], int) else None
 
         def run(batch: NDArray[np.float32]) -> Points:

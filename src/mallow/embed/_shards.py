@@ -202,7 +202,7 @@ class Work:
     field: str | None
     skip_bad: bool
     limits: Limits
-    home: str | None  # of relative paths, on a worker of an engine, which may run elsewhere; None: here
+    home: str | None  # of relative paths, on a worker of an engine, which may run elsewhere. None means here
 
     def locate(self, path: str) -> str:
         """The location of a path or URL of the caller."""

@@ -17,9 +17,9 @@ from mallow.engine import cores, ordered_map
 from mallow.errors import InputError
 from mallow.models import words
 
-_LEAST_DECAY = 1e-100  # chosen: below, gaps add less than rounding errors; the reciprocal must not overflow
+_LEAST_DECAY = 1e-100  # chosen: below, gaps add less than rounding errors. The reciprocal must not overflow
 _NEGLIGIBLE = (
-    1e-200  # chosen: smaller powers become 0; they are far below rounding, and their products would be slow denormals
+    1e-200  # chosen: smaller powers become 0. They are far below rounding, and their products would be slow denormals
 )
 
 

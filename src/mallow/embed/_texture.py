@@ -19,7 +19,7 @@ Values = NDArray[np.float64]
 
 _RECIPE = 1  # changes whenever the features of any image do
 _SIDE = 256  # pixels of the centre that is measured; chosen: enough for every statistic, and photographs stay quick
-_RINGS = 16  # of the spectrum, up to half a cycle per pixel; the corners beyond are one more
+_RINGS = 16  # of the spectrum, up to half a cycle per pixel, and one more for the corners beyond
 _PART = 64  # images per part that `stream` yields
 _FLOOR = 1e-6  # of powers and variances; chosen: far below the noise of 8 bits
 # Absolute differences of values in [0, 1], at half steps of 8 bits: equal values lie in the first bin.

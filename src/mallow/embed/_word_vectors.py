@@ -30,7 +30,7 @@ Vectors = tuple[list[bytes], NDArray[np.float64]]
 """Words in the order of the file, and their vectors, one row per word."""
 
 _HEADER = 1 << 16  # bytes; chosen: a longer first line is not one of word vectors
-_COUNTS = 100  # bytes; a first line with the number of words and the dimension is shorter
+_COUNTS = 100  # bytes. A first line with the number of words and the dimension is shorter
 _MOST_EXPANSION = 1100  # of a .gz file, by its format
 _BLOCK = 1 << 22  # bytes of a binary file that are read at a time; chosen: small beside the vectors that are kept
 _TEXTS = 4096  # texts per part that `stream` yields; chosen: some megabytes of sparse counts

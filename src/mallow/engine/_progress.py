@@ -62,7 +62,7 @@ class _Work:
         with self.lock:
             now, parts = time.monotonic(), list(self.parts.items())
         going = [(verb, part) for verb, part in parts if part.running]
-        # Parts that run now share the time; the others follow.
+        # Parts that run now share the time, and the others follow.
         left = max([part.left(now) for _, part in going], default=0.0)
         left += sum(part.left(now) for _, part in parts if not part.running)
         text = ", ".join(verb + (f" ({part.note})" if part.note else "") for verb, part in going)

@@ -278,7 +278,7 @@ def choose_penalty(
 
     strongest, *weaker = sorted(penalties, reverse=True)
     with warnings.catch_warnings():
-        # A fit that has not converged was stopped early; its held-out loss is compared like any other.
+        # A fit that has not converged was stopped early. Its held-out loss is compared like any other.
         warnings.simplefilter("ignore", ConvergenceWarning)
         best = strongest
         least, outcome = held_out(strongest)

@@ -20,7 +20,7 @@ ENTRIES = 1 << 20  # chosen: entries of one block of distances, so that a few ar
 
 _ASYMMETRY = 1e-5  # chosen: relative to the largest distance; rounding in float32 stays below
 SPARE = 8  # chosen: candidates beyond k; if some are tied at the k-th distance, the next one shows that the tie ends
-_ROUNDING = 64  # chosen: distances this many units of rounding apart are equal; a rotation changes them by a few
+_ROUNDING = 64  # chosen: distances this many units of rounding apart are equal. A rotation changes them by a few
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from mallow.theory import KL_INTEGRAL, Array
 Labels = NDArray[np.int64]
 
 _ENTRIES = 1 << 22  # chosen: distances held at once, 32 MB
-_BATCH = 256  # chosen: points in a step; the nearest of them serve as nearest neighbours
+_BATCH = 256  # chosen: points in a step. The nearest of them serve as nearest neighbours
 _RATE = 3e-3  # chosen: of Adam, with which 200 steps spread 10,000 points in 50 dimensions evenly
 _LARGEST_SQUARE = {1: 1, 2: 200, 3: 100, 4: 50, 5: 16, 6: 9, 7: 4, 8: 4}  # chosen: squared norms tried, by dimension
 _LEAST_CELLS, _MOST_CELLS = 256, 1024  # chosen: cuts are tried between this many cells

@@ -95,8 +95,8 @@ def _check_width(codebook: Codebook, rows: Features) -> None:
 class Prepared:
     """Two samples, ready to be clustered once for each repeat."""
 
-    points: Features  # the distinct rows, reduced, in an order that depends on the rows alone; none with a codebook
-    group: NDArray[np.int64]  # (n + m,) the distinct row of each sample; its bin with a codebook
+    points: Features  # the distinct rows, reduced, in an order that depends only on the rows. None with a codebook
+    group: NDArray[np.int64]  # (n + m,) the distinct row of each sample, or its bin with a codebook
     times: NDArray[np.int64]  # how often each distinct row occurs
     n: int
     m: int

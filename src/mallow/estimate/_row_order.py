@@ -119,7 +119,7 @@ def unit_keys(rows: Array, threads: int | None = None) -> npt.NDArray[np.uint64]
 
 def hash_rows(array: Array, dtype: np.dtype[Any], threads: int, *, scaled: bool = False) -> npt.NDArray[np.uint64]:
     """A 64-bit multilinear hash of every row, in this precision; `scaled`: of rows between 1/2 and 1."""
-    width = -(-array.shape[1] * dtype.itemsize // 8)  # in 64-bit words; the last one is padded with zeros
+    width = -(-array.shape[1] * dtype.itemsize // 8)  # in 64-bit words. The last one is padded with zeros
     odd = np.random.default_rng(0x6D616C6C6F77).integers(2**64, size=width, dtype=np.uint64) | np.uint64(1)
 
     def block(low: int) -> npt.NDArray[np.uint64]:

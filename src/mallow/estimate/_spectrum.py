@@ -26,7 +26,7 @@ ROWS = 2560  # rows of one product at most: more would not be exact, and take mo
 FEWEST, ENTRIES = 512, 1280 * 1024  # chosen: fewer rows of wide data, which need memory
 SLAB = 256  # rows of a table that are converted at once; chosen: they stay in the cache
 COLUMNS = 4096  # columns of one product of rows; chosen likewise
-LEADING = 192  # chosen: eigenvectors computed first; they usually explain the share of the variance asked for
+LEADING = 192  # chosen: eigenvectors computed first. They usually explain the share of the variance asked for
 
 
 @dataclass(frozen=True)

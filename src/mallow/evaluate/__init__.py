@@ -8,6 +8,7 @@ from mallow.evaluate._door import score
 from mallow.evaluate._gaps import GapDifference, compare_gaps
 from mallow.evaluate._items import ItemComparison, ItemDifference, compare_items
 from mallow.evaluate._monitor import Monitor
+from mallow.evaluate._order import OrderedSystems, rank_systems
 from mallow.evaluate._passport import Passport, make_passport
 from mallow.evaluate._passport_check import PassportCheck, verify_passport
 from mallow.evaluate._plan import SamplePlan, plan_samples

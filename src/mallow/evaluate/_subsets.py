@@ -22,7 +22,7 @@ from mallow.results import TableData, join_names, p_number, p_text
 from mallow.samples import Samples
 from mallow.theory import Array
 
-_BINS = 20  # chosen: for a numeric covariate; each bin holds a twentieth of both sides together
+_BINS = 20  # chosen: for a numeric covariate. Each bin holds a twentieth of both sides together
 _FEWEST = 100  # chosen: samples of each side that must remain
 Indices = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from mallow.theory import Array
 
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # strengths of the regularisation of means, in units of the mean variance
 FLOOR = 0.01  # the same for squares; chosen
-_NARROW = 3  # chosen: kernels that are narrower than most distances; there is also a wide one
+_NARROW = 3  # chosen: kernels that are narrower than most distances. One more is wide
 _DISTANCES = 256  # chosen: samples whose distances determine the widths
 _EQUAL = 1e-12  # chosen: of their squared lengths, up to which the squared distance of two samples is rounding
 _FREQUENCIES = 128  # chosen: random features, which approximate kernels of many samples

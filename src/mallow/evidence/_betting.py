@@ -42,7 +42,7 @@ from mallow.theory import Array
 
 WON = 20.0  # one over 5%
 _LIMITS = (0.995, 0.99, 0.98, 0.97, *(round(0.95 - 0.05 * step, 2) for step in range(19)), 0.03, 0.02, 0.01)
-_CLIPS = np.array([1.0, 2.0, 4.0])  # chosen: of h; a small one allows larger bets, a large one wins more per bet
+_CLIPS = np.array([1.0, 2.0, 4.0])  # chosen: of h. A small one allows larger bets, a large one wins more per bet
 _SHARES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])  # chosen: of the largest bet that cannot lose everything
 _FEWEST = 20  # chosen: units of the model that a function is learned from
 _LEARN_AGAIN = 0.25  # chosen: more units, relative to those before

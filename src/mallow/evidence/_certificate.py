@@ -24,7 +24,7 @@ from mallow.results import Estimate
 from mallow.theory import KL, Array, Divergence, Frontier, Masses, area, frontier, integral, midpoint
 
 NAMES = ("mauve", "frontier_integral", "midpoint")
-_LEVEL, _SHIFT = 0.5, 0.25  # chosen: far from 0 and 1, where `area` clips; no step is too large for a linear function
+_LEVEL, _SHIFT = 0.5, 0.25  # chosen: far from 0 and 1, where `area` clips. No step is too large for a linear function
 
 
 def summary_slopes(curve: Frontier, scale: float) -> Array:
@@ -68,7 +68,7 @@ ONE_SIDED = 1.6448536269514722  # the 95% quantile of a normal variable, in stan
 _CONFIDENCE = 0.95  # of one-sided limits
 _STEP = 1e-6  # chosen: relative step of the derivative of f, whose error is then about 1e-10
 _LARGEST = 700.0  # larger scores make no difference, and their exponentials would overflow
-_ROWS = 512  # chosen: samples at once; they stay in the cache
+_ROWS = 512  # chosen: samples at once, which stay in the cache
 _DISJOINT = Masses.from_histograms([1.0, 0.0], [0.0, 1.0])
 
 

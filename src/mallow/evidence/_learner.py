@@ -108,7 +108,7 @@ class Learner(ABC):
 
     together = True  # whether its test and its scores may be computed at the same time
     tolerance = 0.0  # the largest difference of a score between processors
-    choices: Sequence[Sequence[int]] = ((0,),)  # of spaces, by number: those of its scores, and of texts alone if asked
+    choices: Sequence[Sequence[int]] = ((0,),)  # of spaces, by number: for its scores, and for only the texts if asked
 
     def __init__(self, witness: Options, units: Units, cells: Cells | None) -> None:
         self.witness, self.units, self._cells = witness, units, cells

@@ -42,7 +42,7 @@ from mallow.theory import Array
 
 _MOST_ROWS = 2**12  # chosen: rows from which the grid and the bins are computed
 _STACK_ROWS = 2**15  # chosen: rows on which the weights of the views are fitted
-_TEST_UNITS = 2**14  # chosen: units whose sides are exchanged in the test; each takes memory for 500 signs
+_TEST_UNITS = 2**14  # chosen: units whose sides are exchanged in the test. Each takes memory for 500 signs
 _POINT_BITS = 10  # bits to which points are rounded for bins
 _LONGEST = 2048.0  # the product of two vectors of this length is 2^22
 _AXIS_BITS = 12  # bits to which axes are rounded, so that processors that differ in the last digits give the same bins

@@ -122,7 +122,7 @@ def published_interval(
     repeats = len(partitions)
     variance = errors.variance
     if repeats > 1:
-        # Clusterings differ in their expected values and in their noise; the errors already include the noise.
+        # Clusterings differ in their expected values and in their noise. The errors already include the noise.
         differences = np.array([values[name] for name in NAMES]).var(axis=1, ddof=1) / repeats
         noise = (errors.each_variance.mean(axis=0) - errors.variance) / (repeats - 1)
         variance = variance + np.maximum(differences - noise, 0.0)
@@ -176,7 +176,7 @@ def debiased_estimate(
     low = np.minimum(theta - NORMAL * np.sqrt(variance + below**2), blended)
     if has_corner(divergence):  # its bias is unknown, but never negative
         theta, low = np.full(3, family.seen), np.zeros(3)
-    # Above: the θ from which the samples are 1.96 of its standard errors away; the variance grows with θ by `growth`.
+    # Above: the θ from which the samples are 1.96 of its standard errors away. The variance grows with θ by `growth`.
     growth = factor**2 * _ratio(errors.linear, family.per_theta**2)
     variance = variance + (_ABOVE * rest) ** 2
     high = theta + NORMAL**2 * growth / 2.0 + NORMAL * np.sqrt(variance + NORMAL**2 * growth**2 / 4.0)

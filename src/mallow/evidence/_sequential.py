@@ -48,7 +48,7 @@ from mallow.evidence._sequential_views import (
 )
 from mallow.theory import Array
 
-LEAST = 1e-4  # the smallest reported p-value; the tails were not checked further out
+LEAST = 1e-4  # the smallest reported p-value. The tails were not checked further out
 START = 10  # units of the model at the first check; chosen: the tails hold from 5 on
 _MOMENT_ROWS = 400  # chosen: pairs and triples of this many reference samples give the moments, in milliseconds
 _POINTS = 200  # of the integral; chosen: exact to four digits

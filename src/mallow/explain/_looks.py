@@ -64,7 +64,7 @@ def image_candidates(paths: Sequence[Path]) -> list[Candidate]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # very large images are legal
             values = np.array([_measure(path, pillow) for path in paths])
-    except Exception:  # a decoder may raise anything; whether an image can be used is for the embedder to say
+    except Exception:  # a decoder may raise anything, and the embedder reports unusable images
         return []
     return [
         Candidate("trait", column, contrast(*words))

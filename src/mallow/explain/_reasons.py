@@ -32,7 +32,7 @@ _IN_A_SENTENCE = 3  # of them; chosen
 _LEAST_SHARE = 0.01  # share of the evidence that a reason must explain; chosen
 _FAMILIES = 2  # families of candidates with separate (Holm) corrections; p-values are then multiplied by this
 _TESTS = 2  # tests of each candidate: that it differs, and that it correlates with the score
-_LARGE = 0.8  # standard deviations; the usual word for this difference is "large"
+_LARGE = 0.8  # standard deviations. The usual word for this difference is "large"
 _IMAGES = 250  # images of each side that are opened; chosen: about a second
 
 

@@ -187,7 +187,7 @@ def word_candidates(tokens: Tokens, tests: UnitTests, level: float) -> list[Cand
     p_values = two_sided(z)
     adjusted = np.array(holm(p_values.tolist()))
     candidates = []
-    for sign in (-1.0, 1.0):  # the model has more; the model has less
+    for sign in (-1.0, 1.0):  # the model has more, then less
         clear = np.flatnonzero((adjusted < level) & (sign * delta > 0))
         if len(clear) == 0:
             continue

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mallow.errors import Caveat, InputError, warn_about
+from mallow.evaluate import rank_systems
 from mallow.evidence import holm
 from mallow.human._paired import (
     SCALE,
@@ -171,7 +172,7 @@ def build_ranking(
         reach = errors.reach(SCALE * (unit[i] - unit[:n].mean(axis=0)))
         interval[name] = (score - reach, score + reach)
     differences = _differences(names, scores, SCALE * unit[order], errors)
-    ranks, groups = order_systems(names, differences)
+    ranks, groups = rank_systems(names, differences)
     checks, misfit = check_pairs(rows, fit, systems, clusterings)
     return Ranking(
         scores=dict(zip(names, scores.tolist(), strict=True)),
@@ -197,27 +198,6 @@ def _differences(names: Sequence[str], scores: Floats, contrasts: Floats, errors
         PairDifference(names[i], names[j], gap, (gap - reach, gap + reach), p, corrected)
         for (i, j), gap, reach, p, corrected in zip(pairs, gaps, reaches, p_values, adjusted, strict=True)
     )
-
-
-def order_systems(
-    names: Sequence[str], differences: Sequence[PairDifference]
-) -> tuple[dict[str, tuple[int, int]], tuple[tuple[str, ...], ...]]:
-    """Rank ranges, and the largest sets of neighbours of which no two differ significantly; names are best first."""
-    apart = {frozenset((pair.first, pair.second)) for pair in differences if pair.significant}
-    ranks = {}
-    for place, name in enumerate(names):
-        above = sum(frozenset((name, other)) in apart for other in names[:place])
-        below = sum(frozenset((name, other)) in apart for other in names[place + 1 :])
-        ranks[name] = (1 + above, len(names) - below)
-    groups: list[tuple[str, ...]] = []
-    for place, name in enumerate(names):
-        group = [name]
-        for other in names[place + 1 :]:
-            if all(frozenset((member, other)) not in apart for member in group):
-                group.append(other)
-        if not any(set(group) <= set(earlier) for earlier in groups):
-            groups.append(tuple(group))
-    return ranks, tuple(groups)
 
 
 def _effects(fit: PairedFit, errors: Errors, systems: int, names: Sequence[str]) -> dict[str, Estimate]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST_ROWS = 24  # chosen: more do not fit on a screen; they are in the JSON and in the data frame
+_MOST_ROWS = 24  # chosen: more do not fit on a screen. They are in the JSON and in the data frame
 Floats = NDArray[np.float64]
 _EXACT = 7  # systems up to which all permutations are tried
 _PERMUTATIONS = 9999
@@ -121,13 +121,17 @@ class Correlations(Result):
 
     def of(self, metric: str, criterion: str) -> Correlation:
         """The correlation of one metric with one criterion."""
-        for correlation in self.correlations:
-            if (correlation.metric, correlation.criterion) == (metric, criterion):
-                return correlation
-        raise InputError(
-            f"`metric` and `criterion` must be among {', '.join(self.metrics)} and {', '.join(self.people)}; got "
-            f"{metric!r} and {criterion!r}."
-        )
+        found = self._by_name.get((metric, criterion))
+        if found is None:
+            raise InputError(
+                f"`metric` and `criterion` must be among {', '.join(self.metrics)} and {', '.join(self.people)}; got "
+                f"{metric!r} and {criterion!r}."
+            )
+        return found
+
+    @property
+    def _by_name(self) -> dict[tuple[str, str], Correlation]:
+        return {(correlation.metric, correlation.criterion): correlation for correlation in self.correlations}
 
     def sentences(self) -> list[str]:
         """For each criterion, the metric that agrees best, and whether this is more than noise."""
@@ -151,9 +155,7 @@ class Correlations(Result):
         for place, metric in enumerate(self.metrics):
             cells = [metric]
             for criterion in self.people:
-                correlation = next(
-                    (c for c in self.correlations if (c.metric, c.criterion) == (metric, criterion)), None
-                )
+                correlation = self._by_name.get((metric, criterion))
                 if correlation is None:
                     cells += ["–", "–", "–"]
                     continue

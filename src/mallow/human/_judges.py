@@ -102,21 +102,18 @@ def rank_with_judges(
         text = f"people voted on {n} pairs: with fewer than {_FEW}, intervals are rough."
         caveats.append(Caveat("few votes", text, values={"votes": n}))
     alone = _solve(tasks, 0.0)
-    weight = _best_weight(tasks, alone)
-    fit = _solve(tasks, weight)
-    by_people = [vote for votes_on_task in tasks.votes_of_people for vote in votes_on_task]
-    clusterings, doubts = cluster_votes(by_people)
+    weight = _best_weight(tasks, alone[1])
+    clusterings, doubts = cluster_votes(tasks.by_people)
     caveats += doubts
     facts: dict[str, Any] = {
         "votes": n,
-        "annotators": len({vote.annotator for vote in by_people} - {""}),
+        "annotators": len({vote.annotator for vote in tasks.by_people} - {""}),
         "ties": "half",
         "question": chosen.questions[0],
         "caveats": tuple(caveats),
     }
-    rows, _ = _rows(tasks, 0.0)
-    people = build_ranking(rows, alone, _errors(tasks, 0.0, alone), tasks.names, clusterings=clusterings, **facts)
-    both = build_ranking(rows, fit, _errors(tasks, weight, fit), tasks.names, method="prediction-powered", **facts)
+    people = build_ranking(*alone, tasks.names, clusterings=clusterings, **facts)
+    both = build_ranking(*_solve(tasks, weight), tasks.names, method="prediction-powered", **facts)
     both = replace(both, checks=people.checks, misfit=people.misfit)
     effective = n * float(np.trace(people.covariance) / np.trace(both.covariance))
     warn_about(caveats)
@@ -125,33 +122,21 @@ def rank_with_judges(
 
 @dataclass(frozen=True)
 class Tasks:
-    """Pairs of texts, in the order shown.
-
-    Attributes
-    ----------
-    names : tuple of str
-    left, right : arrays (m,)
-        The systems.
-    people : array (m,)
-        People's points for the left side, ties as half; nan without a vote.
-    votes : array (m, judges)
-        Each judge's points for the left side; nan without a vote.
-    judges : array (m,)
-        The prediction of people's vote from the judges, made without it.
-    votes_of_people : tuple of tuples of Vote
-        People's votes on each pair.
-    shown : tuple of Vote
-        A judge's vote on each pair.
-    """
+    """Pairs of texts, in the order shown: m of them."""
 
     names: tuple[str, ...]
-    left: NDArray[np.int64]
+    left: NDArray[np.int64]  # (m,), the systems
     right: NDArray[np.int64]
-    people: Floats
-    votes: Floats
-    judges: Floats
-    votes_of_people: tuple[tuple[Vote, ...], ...]
-    shown: tuple[Vote, ...]
+    people: Floats  # (m,), people's points for the left side, ties as half; nan without a vote
+    votes: Floats  # (m, judges), each judge's points for the left side; nan without a vote
+    judges: Floats  # (m,), the prediction of people's vote from the judges, made without it
+    votes_of_people: tuple[tuple[Vote, ...], ...]  # on each pair
+    shown: tuple[Vote, ...]  # a judge's vote on each pair
+
+    @property
+    def by_people(self) -> list[Vote]:
+        """All votes of people, in the order of the pairs."""
+        return [vote for votes in self.votes_of_people for vote in votes]
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
@@ -238,7 +223,7 @@ def _rows(tasks: Tasks, weight: float) -> tuple[Rows, NDArray[np.int64]]:
     counts = np.array([len(votes) for votes in tasks.votes_of_people])
     pairs = np.repeat(np.arange(len(counts)), np.maximum(counts, 1))
     people = np.full(len(pairs), np.nan)
-    people[counts[pairs] > 0] = [vote.points for votes in tasks.votes_of_people for vote in votes]
+    people[counts[pairs] > 0] = [vote.points for vote in tasks.by_people]
     judges, labelled = tasks.judges[pairs], counts[pairs] > 0
     points = np.where(labelled, (people - weight * judges) / (1.0 - weight), judges)
     weights = np.where(labelled, (1.0 - weight) / np.maximum(counts[pairs], 1), weight * n / m)
@@ -248,46 +233,34 @@ def _rows(tasks: Tasks, weight: float) -> tuple[Rows, NDArray[np.int64]]:
     return Rows(design, points[keep], weights[keep], len(tasks.names)), pairs
 
 
-def _solve(tasks: Tasks, weight: float) -> PairedFit:
-    """The scores at this weight."""
-    rows, _ = _rows(tasks, weight)
+def _solve(tasks: Tasks, weight: float) -> tuple[Rows, PairedFit, Errors]:
+    """The rows, scores and errors at this weight.
+
+    Errors are clustered as for people; pairs without a vote of people also belong to their items. The numbers of pairs
+    with and without votes of people are fixed, so each kind varies around its own mean.
+    """
+    rows, pairs = _rows(tasks, weight)
     fit = fit_newton(rows) or fit_newton(rows, ridge=0.25)
     if fit is None:
         raise InputError("`votes` of people are too few for scores of all systems. Collect more, or use fewer systems.")
-    return fit
-
-
-def _errors(tasks: Tasks, weight: float, fit: PairedFit) -> Errors:
-    """Errors are clustered as for people; pairs without a vote of people also belong to their items.
-
-    The numbers of pairs with and without votes of people are fixed, so each kind varies around its own mean.
-    """
-    rows, pairs = _rows(tasks, weight)
     scores = row_scores(rows, fit).toarray()
     labelled = tasks.labelled[pairs]
     for part in (labelled, ~labelled):
         shares = rows.weight[part, None] / max(float(rows.weight[part].sum()), 1e-300)
         scores[part] -= shares * scores[part].sum(axis=0)
-    by_people = [vote for votes in tasks.votes_of_people for vote in votes]
     others = [tasks.shown[pair] for pair in pairs[~labelled]]
     order = np.argsort(np.concatenate([np.flatnonzero(labelled), np.flatnonzero(~labelled)]))
-    clusterings = [groups[order] for groups in cluster_votes(by_people, others)[0]]
-    return cluster_errors(rows, fit, clusterings, sparse.csr_matrix(scores))
-
-
-def _scores(tasks: Tasks, fit: PairedFit) -> tuple[Floats, Floats]:
-    """x (y − p) and x (f − p) for each pair. The first is 0 without a vote of people."""
-    design = make_design(tasks.left, tasks.right, len(tasks.names))
-    expected = expit(design @ fit.coefficients)
-    people = np.where(tasks.labelled, tasks.people - expected, 0.0)
-    dense: Floats = design.toarray()
-    return dense * people[:, None], dense * (tasks.judges - expected)[:, None]
+    clusterings = [groups[order] for groups in cluster_votes(tasks.by_people, others)[0]]
+    return rows, fit, cluster_errors(rows, fit, clusterings, sparse.csr_matrix(scores))
 
 
 def _best_weight(tasks: Tasks, fit: PairedFit) -> float:
     """The λ with the smallest sum of variances of the scores (Angelopoulos, Duchi and Zrnic, 2023: power tuning)."""
-    by_people, by_judges = _scores(tasks, fit)
     labelled, (n, m), k = tasks.labelled, tasks.sizes, len(tasks.names)
+    design = make_design(tasks.left, tasks.right, k)
+    expected, dense = expit(design @ fit.coefficients), design.toarray()
+    by_people = dense * np.where(labelled, tasks.people - expected, 0.0)[:, None]  # x (y − p)
+    by_judges = dense * (tasks.judges - expected)[:, None]  # x (f − p)
     centre = np.eye(k) - 1.0 / k
     inverse = centre @ fit.invert()
     both = np.cov(by_people[labelled].T, by_judges[labelled].T)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from collections.abc import Mapping
@@ -20,7 +18,7 @@ from mallow.errors import InputError
 from mallow.evaluate import Comparison
 from mallow.evidence import NORMAL
 from mallow.human._rankings import JudgedRanking, Ranking, Rankings
-from mallow.human._read_votes import parse_at
+from mallow.human._read_votes import csv_rows, parse_at
 from mallow.results import Estimate
 
 Floats = NDArray[np.float64]
@@ -107,20 +105,15 @@ def _from_comparison(comparison: Comparison) -> dict[str, Measured]:
         if "mauve" in score.certified:
             estimate = score.certified["mauve"]
             certified[name] = (estimate.value, (estimate.high - estimate.value) / 1.645, estimate.high >= 1.0)
-    made = {"published MAUVE": Measured.independent(published)}
-    return made | ({"certified MAUVE": _from_limits(certified)} if len(certified) == len(published) else {})
-
-
-def _from_limits(certified: Mapping[str, tuple[float, float, bool]]) -> Measured:
-    """Values with errors from their limits.
-
-    A limit cut off at 1 hides the error, which is replaced by the mean of the others.
-    """
-    whole = [std for _, std, cut in certified.values() if not cut]
-    usual = float(np.mean(whole)) if whole else 0.0
-    return Measured.independent(
-        {name: (value, max(std, usual) if cut else std) for name, (value, std, cut) in certified.items()}
-    )
+    made = {"published MAUVE": published}
+    if len(certified) == len(published):
+        # A limit cut off at 1 hides the error, which is replaced by the mean of the others.
+        whole = [std for _, std, cut in certified.values() if not cut]
+        usual = float(np.mean(whole)) if whole else 0.0
+        made["certified MAUVE"] = {
+            name: (value, max(std, usual) if cut else std) for name, (value, std, cut) in certified.items()
+        }
+    return {name: Measured.independent(values) for name, values in made.items()}
 
 
 def _from_baselines(table: Table) -> dict[str, Measured]:
@@ -190,6 +183,7 @@ def read_measured(path: str | os.PathLike[str]) -> Any:
 
 
 def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float]]]:
+<<<<<<< HEAD
     try:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
@@ -216,4 +210,16 @@ def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float
                 continue
             std = cells.get(f"{name} std") or 0.0
             table.setdefault(name, {})[system] = _pair(f"{file}:{number}: {name}", (cells[name], std))
+=======
+    table: dict[str, dict[str, tuple[float, float]]] = {}
+    for number, row in csv_rows(str(file), text):
+        cells = {name.strip(): cell.strip() for name, cell in row.items()}
+        system = next(iter(cells.values()))
+        for name in list(cells)[1:]:
+            if cells[name] and not (name.endswith(" std") and name.removesuffix(" std") in cells):
+                pair = cells[name], cells.get(f"{name} std") or 0.0
+                table.setdefault(name, {})[system] = _pair(f"{file}:{number}: {name}", pair)
+    if not table:
+        raise InputError(f"{file}: must have a heading, and columns for the system and at least one value.")
+>>>>>>> h2
     return table

@@ -26,26 +26,13 @@ _ROUNDS = 1_000_000  # of Zermelo's algorithm, which converges slowly if few vot
 
 @dataclass(frozen=True)
 class Rows:
-    """Comparisons, one per row; equal rows may be merged with a weight.
+    """Comparisons, one per row; equal rows may be merged with a weight."""
 
-    Attributes
-    ----------
-    design : sparse matrix (m, p)
-        +1 for the left system, −1 for the right one, then the covariates.
-    points : array (m,)
-        The points of the left side: 1, 0, or 1/2 for a tie.
-    weight : array (m,)
-    systems : int
-        The first columns; their coefficients are determined up to a shift and have mean 0.
-    davidson : bool
-        Whether a parameter for ties is fitted, the last one of all.
-    """
-
-    design: Any
-    points: Floats
-    weight: Floats
-    systems: int
-    davidson: bool = False
+    design: Any  # sparse (m, p): +1 for the left system, −1 for the right one, then the covariates
+    points: Floats  # (m,), of the left side: 1, 0, or 1/2 for a tie
+    weight: Floats  # (m,)
+    systems: int  # the first columns; their coefficients are determined up to a shift and have mean 0
+    davidson: bool = False  # whether a parameter for ties is fitted, the last one of all
 
     @classmethod
     def of_wins(cls, wins: Floats) -> Rows:
@@ -107,7 +94,7 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
     n, k = rows.systems, rows.design.shape[1] + rows.davidson
     coefficients = np.zeros(k)
     shift = np.zeros((k, k))
-    shift[:n, :n] = rows.weight.sum() / n**2  # makes it invertible; a step never moves along it
+    shift[:n, :n] = rows.weight.sum() / n**2  # makes it invertible, and a step never moves along it
 
     def objective(point: Floats) -> float:
         return _parts(rows, point)[0] - float((ridge * point**2).sum()) / 2
@@ -137,12 +124,6 @@ def fit_newton(rows: Rows, *, ridge: float = 0.0) -> PairedFit | None:
         if np.abs(coefficients).max() > 30:  # odds of 10^13: it runs away
             return None
     return PairedFit(coefficients, information, bool(ridge)) if np.abs(step).max() < 1e-8 else None
-
-
-def residuals(rows: Rows, fit: PairedFit) -> tuple[Floats, Floats]:
-    """Per row, the left side's points minus their expectation, and their variance under the model, both weighted."""
-    _, by_eta, _, second, *_ = _parts(rows, fit.coefficients)
-    return by_eta, second
 
 
 @dataclass(frozen=True)
@@ -217,9 +198,8 @@ def cluster_errors(rows: Rows, fit: PairedFit, clusterings: Sequence[Ints], scor
     scores = row_scores(rows, fit) if scores is None else scores
     factors, owners = _factors(rows, fit)
     votes = np.arange(scores.shape[0])
-    kinds = [np.unique(groups, return_inverse=True)[1] for groups in clusterings]
-    common = np.unique(np.column_stack(kinds), axis=0, return_inverse=True)[1] if kinds else votes
-    step = sum_by(common.ravel(), scores) @ inverse
+    kinds, common = _number_clusters(clusterings) if clusterings else ([], votes)
+    step = _sum_by(common, scores) @ inverse
     least = step.T @ step * len(step) / max(len(step) - 1, 1)
     steps = [_leave_out(groups, scores, factors, groups[owners], inverse) for groups in kinds]
     covariance = _positive(sum((own.T @ own for own in steps), np.zeros_like(inverse)) - (len(steps) - 1) * least)
@@ -228,14 +208,25 @@ def cluster_errors(rows: Rows, fit: PairedFit, clusterings: Sequence[Ints], scor
     contrasts = np.eye(len(inverse))
     contrasts[: rows.systems, : rows.systems] -= 1.0 / rows.systems
     information = np.asarray((factors @ (inverse @ contrasts)) ** 2)
-    freedom = [_effective(sum_by(groups[owners], information)) for groups in kinds or [votes]]
+    freedom = [_effective(_sum_by(groups[owners], information)) for groups in kinds or [votes]]
     return Errors(covariance, least, np.maximum(np.min(freedom, axis=0) - 1.0, 1.0))
 
 
-def sum_by(groups: Ints, values: Any) -> Floats:
-    """The sums of the rows of each group."""
+def _number_clusters(clusterings: Sequence[Ints]) -> tuple[list[Ints], Ints]:
+    """Each clustering with the numbers 0, 1, …, and the clustering by their intersections."""
+    kinds = [np.unique(groups, return_inverse=True)[1].ravel() for groups in clusterings]
+    return kinds, np.unique(np.column_stack(kinds), axis=0, return_inverse=True)[1].ravel()
+
+
+def _gatherer(groups: Ints) -> Any:
+    """The sparse matrix whose product with rows has their sum for each group."""
     shape = int(groups.max()) + 1, len(groups)
-    sums = sparse.csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=shape) @ values
+    return sparse.csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=shape)
+
+
+def _sum_by(groups: Ints, values: Any) -> Floats:
+    """The sums of the rows of each group."""
+    sums = _gatherer(groups) @ values
     made: Floats = sums.toarray() if sparse.issparse(sums) else np.asarray(sums)
     return made
 
@@ -250,11 +241,11 @@ def _leave_out(groups: Ints, scores: Any, factors: Any, owners: Ints, inverse: F
 
     The series Σ (I⁻¹ I_g)ᵏ I⁻¹ s_g converges since no cluster has all information.
     """
-    first = sum_by(groups, scores) @ inverse
+    first = _sum_by(groups, scores) @ inverse
     steps = first
     for _ in range(_TERMS):
         along = np.asarray(factors.multiply(steps[owners]).sum(axis=1)).ravel()
-        before, steps = steps, first + sum_by(owners, factors.multiply(along[:, None]).tocsr()) @ inverse
+        before, steps = steps, first + _sum_by(owners, factors.multiply(along[:, None]).tocsr()) @ inverse
         if np.abs(steps - before).max() <= 1e-9 * np.abs(steps).max():
             break
     scaled: Floats = steps * np.sqrt((len(steps) - 1) / len(steps))
@@ -331,9 +322,8 @@ def check_pairs(
     freedom = len(codes) - (n - 1) - (rows.design.shape[1] - n)
     if freedom <= 0 or fit.penalised:
         return (), None
-    residual, variance = residuals(rows, fit)
-    count = len(pair_of_row)
-    gather = sparse.csr_matrix((np.ones(count), (pair_of_row, np.arange(count))), shape=(len(codes), count))
+    _, residual, _, variance, *_ = _parts(rows, fit.coefficients)  # weighted
+    count, gather = len(pair_of_row), _gatherer(pair_of_row)
     tied = (rows.points == 0.5).any() and not rows.davidson
     dispersion = min(1.0, float((residual**2).sum() / variance.sum())) if tied else 1.0
     gaps, spread, votes = gather @ (sign * residual), dispersion * (gather @ variance), gather @ rows.weight
@@ -351,7 +341,7 @@ def check_pairs(
         around = sparse.csr_matrix((sign * residual - shares * gaps[pair_of_row], places), shape=(count, len(codes)))
         clustered = _clustered_gaps(around, row_scores(rows, fit), inverse @ moved.T, clusterings)
         information = sparse.csr_matrix((variance, places), shape=(count, len(codes)))
-        sizes = [_effective(sum_by(groups, information)) for groups in clusterings]
+        sizes = [_effective(_sum_by(groups, information)) for groups in clusterings]
         fewest = np.maximum(np.min(sizes, axis=0) - 1.0, 1.0)
         wider = np.sqrt(np.maximum(np.where(free, np.diag(clustered), 0.0), errors**2))
         z = np.where(free, gaps / wider, 0.0)
@@ -375,12 +365,10 @@ def _clustered_gaps(deviations: Any, scores: Any, along: Floats, clusterings: Se
     `deviations` (m, pairs) and `scores` (m, p) belong to rows. `along` (p, pairs) is the change of the deviations with
     the fitted scores.
     """
-    kinds = [np.unique(groups, return_inverse=True)[1].ravel() for groups in clusterings]
-    common = np.unique(np.column_stack(kinds), axis=0, return_inverse=True)[1].ravel()
+    kinds, common = _number_clusters(clusterings)
     total = np.zeros((deviations.shape[1],) * 2)
     for groups, factor in [*((groups, 1.0) for groups in kinds), (common, 1.0 - len(kinds))]:
-        number = int(groups.max()) + 1
-        gather = sparse.csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))))
+        number, gather = int(groups.max()) + 1, _gatherer(groups)
         gathered, fitted = gather @ deviations, gather @ scores
         cross = (gathered.T @ fitted).toarray() @ along
         gram = (gathered.T @ gathered).toarray() - cross - cross.T + along.T @ (fitted.T @ fitted).toarray() @ along

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.errors import Caveat
+from mallow.evaluate import OrderedSystems
+from mallow.evidence import LEVEL
 from mallow.human._rank_correlations import spearman
 from mallow.results import Estimate, Result, TableData, draw, group_letters, join_names, p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_LEVEL = 0.05  # the usual level of significance
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,17 @@ class PairDifference:
     @property
     def significant(self) -> bool:
         """Whether the scores differ at the 5% level, after correction."""
-        return self.adjusted < _LEVEL
+        return self.adjusted < LEVEL
+
+    @property
+    def systems(self) -> frozenset[str]:
+        """Both names."""
+        return frozenset((self.first, self.second))
+
+    @property
+    def better(self) -> str:
+        """The system with the higher score."""
+        return self.first if self.difference > 0 else self.second
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class PairCheck:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Result):
+class Ranking(OrderedSystems, Result):
     """Systems ranked by people, by Bradley–Terry.
 
     Attributes
@@ -154,19 +164,6 @@ class Ranking(Result):
         return self._with_caveats(lines)
 
     @property
-    def winner(self) -> str | None:
-        """The system that beats all others significantly; None where there is no such system."""
-        first = next(iter(self.scores))
-        return first if self.ranks[first] == (1, 1) else None
-
-    @property
-    def best(self) -> tuple[str, ...]:
-        """The system with the highest score, and all that do not differ from it significantly."""
-        first, *others = self.scores
-        apart = {frozenset((pair.first, pair.second)) for pair in self.differences if pair.significant}
-        return (first, *(other for other in others if frozenset((first, other)) not in apart))
-
-    @property
     def verdict(self) -> str:
         """The conclusion about the order, in one sentence."""
         significant = sum(pair.significant for pair in self.differences)
@@ -195,8 +192,8 @@ class Ranking(Result):
         """Whether the scores explain the votes on each pair."""
         if self.misfit is None:
             return "The fit cannot be checked: there are no more pairs of systems than scores."
-        worst = [check for check in self.checks if check.adjusted < _LEVEL]
-        if not worst and self.misfit < _LEVEL:
+        worst = [check for check in self.checks if check.adjusted < LEVEL]
+        if not worst and self.misfit < LEVEL:
             fault = "but no single pair deviates significantly"
             return f"The scores do not explain the votes as a whole ({p_text(self.misfit)}), {fault}."
         if not worst:
@@ -406,16 +403,8 @@ class JudgedRanking(Result):
         return self.ranking.verdict
 
     def _table(self) -> TableData:
-        rows = []
-        for name, score in self.ranking.scores.items():
-            best, worst = self.ranking.ranks[name]
-            interval, alone = self.ranking.interval[name], self.people.interval[name]
-            cells = [
-                f"{score:.2f}",
-                f"{interval[0]:.2f} to {interval[1]:.2f}",
-                str(best) if best == worst else f"{best}–{worst}",
-            ]
-            rows.append([name, *cells, f"{self.people.scores[name]:.2f}", f"{alone[0]:.2f} to {alone[1]:.2f}"])
+        alone = {name: cells for name, *cells in self.people._table().rows}
+        rows = [[name, *cells[:3], *alone[name][:2]] for name, *cells in self.ranking._table().rows]
         head = ["", "score", "95% interval", "rank", "people only", "95% interval"]
         return TableData(head, rows)
 

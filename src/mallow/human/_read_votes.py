@@ -7,6 +7,7 @@ import csv
 import html
 import io
 import json
+import math
 import os
 import re
 from collections import Counter, defaultdict
@@ -193,11 +194,16 @@ def _code(code: str, codes: Mapping[str, int], column: str) -> int:
     return answer
 
 
-def _whole(name: str, value: Any) -> int:
+def _float(value: Any) -> float:
+    """The number that a value is or writes; nan for anything else."""
     try:
-        number = 0.5 if isinstance(value, bool) else float(value)
+        return math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
-        number = 0.5
+        return math.nan
+
+
+def _whole(name: str, value: Any) -> int:
+    number = _float(value)
     if not number.is_integer():
         raise InputError(f"`{name}` must be a whole number from −2 to 2; got {value!r}.")
     return int(number)
@@ -206,11 +212,8 @@ def _whole(name: str, value: Any) -> int:
 def _number(name: str, value: Any) -> float | None:
     if value is None or value == "":
         return None
-    try:
-        number = -1.0 if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < float("inf"):
+    number = _float(value)
+    if not 0 <= number < math.inf:
         raise InputError(f"`{name}` must be a number of at least 0; got {value!r}.")
     return number
 
@@ -334,21 +337,9 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     text = read_text(file).removeprefix("\ufeff")
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
     if suffix == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        try:
-            names = [*(reader.fieldnames or ())]
-            if len(set(names)) < len(names):
-                raise InputError(f"{file}:1: two columns have one name. Rename one of them: {', '.join(names)}.")
-            for row in reader:
-                if None in row or None in row.values():
-                    raise InputError(f"{file}:{reader.line_num}: has more or fewer cells than the heading.")
-                yield str(reader.line_num), dict(row)
-        except csv.Error as error:
-            raise InputError(f"{file}:{reader.line_num + 1}: is not csv: {error}.") from None
+        yield from ((str(number), row) for number, row in csv_rows(str(file), text))
     elif suffix == ".jsonl":
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.strip():
-                yield str(number), _object(parse_at(f"{file}:{number}", line), f"{file}:{number}")
+        yield from ((str(number), _object(value, f"{file}:{number}")) for number, value in json_lines(str(file), text))
     elif suffix == ".json":
         entries = parse_at(str(file), text)
         if not isinstance(entries, list):
@@ -359,6 +350,29 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"entry {number}", _object(entry, f"{file}:{number}")
     else:
         raise InputError(f"{file}: must end in .jsonl, .json or .csv, each also with .gz; got {file.name!r}.")
+
+
+def csv_rows(name: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each row of a csv file, with the number of its line."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        heading = next(reader, [])
+        if len(set(heading)) < len(heading):
+            raise InputError(f"{name}:1: two columns have one name. Rename one of them: {', '.join(heading)}.")
+        for row in reader:
+            if row and len(row) != len(heading):
+                raise InputError(f"{name}:{reader.line_num}: has {len(row)} cells, and the heading has {len(heading)}.")
+            if row:
+                yield reader.line_num, dict(zip(heading, row, strict=True))
+    except csv.Error as error:
+        raise InputError(f"{name}:{reader.line_num + 1}: is not csv: {error}.") from None
+
+
+def json_lines(name: str, text: str) -> Iterator[tuple[int, Any]]:
+    """Each value of a JSON Lines file, with the number of its line."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, parse_at(f"{name}:{number}", line)
 
 
 def parse_at(where: str, text: str) -> Any:

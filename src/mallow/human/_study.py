@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from mallow._checks import whole
 from mallow._files import make_folder, parse_json, read_text, write_text
 from mallow.errors import Caveat, InputError
-from mallow.human._read_votes import parse_at
+from mallow.human._read_votes import json_lines, parse_at
 from mallow.human._study_form import Form
 from mallow.results import Result, TableData, draw, from_plain, join_names, to_plain
 
@@ -98,9 +99,7 @@ class QualityChecks:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise InputError(f"`{field.name}` must be an integer of at least 0; got {value!r}.")
+            whole(field.name, getattr(self, field.name), least=0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +145,16 @@ class Study(Result):
     caveats: tuple[Caveat, ...]
 
     def _check_parts(self) -> None:
-        _check_tasks(self)
+        names = Counter(task.id for task in (*self.tasks, *self.gold))
+        twice = [name for name, count in names.items() if count > 1]
+        if not self.tasks or twice:
+            raise InputError(
+                "a study must have tasks with different ids; "
+                f"{f'{twice[0]} occurs more than once' if twice else 'it has none'}."
+            )
+        strangers = {name for task in self.tasks for name in (task.left, task.right)} - set(self.systems)
+        if strangers:
+            raise InputError(f"tasks must compare systems of the study; {join_names(sorted(strangers))} is none.")
         super()._check_parts()
 
     @functools.cached_property
@@ -194,11 +202,12 @@ class Study(Result):
         times = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
         prompts = len({task.prompt for task in self.tasks})
         kind = "texts" if self.sample_kind == "text" else "pictures"
+        lengths = [length for task in self.tasks for length in (task.left_length, task.right_length) if length]
         lines = [
             f"{len(self.tasks):,} pairs of {kind}: {len(self.systems)} systems, {len(pairs)} pairs of systems, {times} "
             f"comparisons each, {prompts:,} prompts; {self.votes} {'vote' if self.votes == 1 else 'votes'} per pair "
             "and question.",
-            *self._length_lines(),
+            *([f"Texts of {min(lengths):,} to {max(lengths):,} tokens."] if lengths else []),
             f"Questions: {', '.join(question.name for question in self.form.questions)}. Quality checks: "
             f"{len(self.gold)} gold pairs, {_every(self.checks.gold_every if self.gold else 0)}, and a repeated pair, "
             f"{_every(self.checks.repeat_every)}.",
@@ -208,10 +217,6 @@ class Study(Result):
             reasons = "; ".join(f"{len(ids):,} {reason}" for reason, ids in self.dropped.items())
             lines.append(f"Prompts left out: {total:,} ({reasons}).")
         return self._with_caveats(lines)
-
-    def _length_lines(self) -> list[str]:
-        lengths = [length for task in self.tasks for length in (task.left_length, task.right_length) if length]
-        return [f"Texts of {min(lengths):,} to {max(lengths):,} tokens."] if lengths else []
 
     def _table(self) -> TableData:
         rows = [[record["first"], record["second"], *map(str, list(record.values())[2:])] for record in self._records()]
@@ -270,20 +275,6 @@ def _changed(seal: Any, actual: dict[str, Any]) -> list[str]:
     tasks = [f"task {id_}" for id_, value in actual["tasks"].items() if seal["tasks"].get(id_) != value]
     gone = [f"task {id_} (removed)" for id_ in seal["tasks"] if id_ not in actual["tasks"]]
     return [*parts, *tasks, *gone]
-
-
-def _check_tasks(study: Study) -> None:
-    """Check the requirements of the application, even for an edited study."""
-    names = Counter(task.id for task in (*study.tasks, *study.gold))
-    twice = [name for name, count in names.items() if count > 1]
-    if not study.tasks or twice:
-        raise InputError(
-            "a study must have tasks with different ids; "
-            f"{f'{twice[0]} occurs more than once' if twice else 'it has none'}."
-        )
-    strangers = {name for task in study.tasks for name in (task.left, task.right)} - set(study.systems)
-    if strangers:
-        raise InputError(f"tasks must compare systems of the study; {join_names(sorted(strangers))} is none.")
 
 
 def write_study(study: Study, path: str | os.PathLike[str]) -> Study:
@@ -386,6 +377,7 @@ def read_form(path: str | os.PathLike[str]) -> Form:
 def read_gold(path: str | os.PathLike[str]) -> tuple[Task, ...]:
     """Gold pairs, one JSON object per line: "left", "right", "expected" (-2 or 2), and "prompt", the context."""
     tasks = []
+<<<<<<< HEAD
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         if not line.strip():
             continue
@@ -398,6 +390,16 @@ def read_gold(path: str | os.PathLike[str]) -> tuple[Task, ...]:
             raise InputError(
                 f'{where}: a gold pair has texts or picture files "left" and "right", and "expected", -2 or 2; '
                 '"prompt" is a text too.'
+=======
+    for number, entry in json_lines(os.fspath(path), read_text(path)):
+        left, right, expected = (
+            entry.get(name) if isinstance(entry, dict) else None for name in ("left", "right", "expected")
+        )
+        if not isinstance(left, str) or not isinstance(right, str) or expected not in (-2, -1, 1, 2):
+            raise InputError(
+                f'{os.fspath(path)}:{number}: a gold pair has texts or picture files "left" and "right", and '
+                '"expected", -2 or 2.'
+>>>>>>> h2
             )
         tasks.append(
             Task(f"g{number}", "gold left", "gold right", f"gold {number}", context, left, right, expected=expected)

@@ -114,33 +114,28 @@ class DOptimal:
                 f"{self.budget}."
             )
         strengths = np.array([self.scores.get(name, 0.0) for name in systems]) / SCALE
-        pairs = list(combinations(range(len(systems)), 2))
-        first, second = np.array(pairs).T
+        first, second = np.array(list(combinations(range(len(systems)), 2))).T
         win = 1.0 / (1.0 + np.exp(-(strengths[first] - strengths[second])))
         weights = np.maximum(win * (1.0 - win), 1e-12)
+        # The score of the first system is fixed.
         edges = make_design(first, second, len(systems)).toarray()[:, 1:] * np.sqrt(weights)[:, None]
-        counts = _exchange(_grow(first, second, weights, self.budget), edges)
-        named = [(systems[i], systems[j]) for i, j in pairs]
-        return {pair: int(count) for pair, count in zip(named, counts, strict=True) if count}
+        counts = _exchange(_grow(edges, self.budget), edges)
+        return {pair: int(count) for pair, count in zip(combinations(systems, 2), counts, strict=True) if count}
 
 
-def _grow(first: NDArray[np.intp], second: NDArray[np.intp], weights: Array, budget: int) -> NDArray[np.int64]:
+def _grow(edges: Array, budget: int) -> NDArray[np.int64]:
     """Comparisons added one by one, each where the log-determinant, log(1 + weight · resistance), grows most.
 
     The effective resistance between the ends of an edge measures the uncertainty of the difference of the two scores.
     """
-    counts, size = np.zeros(len(first), dtype=np.int64), int(second.max()) + 1
-    edges = make_design(first, second, size).toarray()[:, 1:]  # the score of the first system is fixed
-    hint = np.zeros((size, size))  # a little of each pair, so that the start is not singular
-    for row, column, sign in ((first, first, 1), (second, second, 1), (first, second, -1), (second, first, -1)):
-        np.add.at(hint, (row, column), sign * 1e-6 * weights)
-    inverse = np.linalg.inv(hint[1:, 1:])
+    counts = np.zeros(len(edges), dtype=np.int64)
+    inverse = np.linalg.inv(1e-6 * edges.T @ edges)  # a little of each pair, so that the start is not singular
     for _ in range(budget):
-        gains = weights * (edges @ inverse * edges).sum(axis=1)
+        gains = (edges @ inverse * edges).sum(axis=1)
         best = int(np.flatnonzero(gains >= gains.max() * (1 - 1e-9))[0])
         counts[best] += 1
         image = inverse @ edges[best]
-        inverse = inverse - np.outer(image, image) * (weights[best] / (1.0 + weights[best] * edges[best] @ image))
+        inverse = inverse - np.outer(image, image) / (1.0 + edges[best] @ image)
     return counts
 
 
@@ -150,7 +145,8 @@ def _exchange(counts: NDArray[np.int64], edges: Array) -> NDArray[np.int64]:
     for _ in range(_MOST_EXCHANGES):
         gram = edges @ np.linalg.solve(edges.T @ (counts[:, None] * edges), edges.T)
         gains = np.diagonal(gram)
-        # The determinant of A - e eᵀ + f fᵀ, divided by that of A, for each e that is taken away and f that is added.
+        # The determinant of A - e eᵀ + f fᵀ, divided by the determinant of A, for each e that is taken away and each f
+        # that is added.
         ratio = np.where(counts[:, None] > 0, (1.0 - gains[:, None]) * (1.0 + gains[None, :]) + gram**2, 0.0)
         taken, added = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
         if ratio[taken, added] <= 1.0 + 1e-9:

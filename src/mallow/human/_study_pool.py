@@ -166,31 +166,14 @@ def _is_letter(character: str) -> bool:
 
 @dataclass(frozen=True)
 class Pool:
-    """The items of each system by prompt.
+    """The items of each system by prompt."""
 
-    Attributes
-    ----------
-    kind : str
-        "text" or "image".
-    items : dict
-        System → id of a prompt → items of the system for it.
-    contexts : dict
-        Id of a prompt → its text, "" without one.
-    dropped : dict
-        Reason → ids of prompts that are not used at all.
-    short : dict
-        System → the number of tokens of each text that is too short.
-    sources : dict
-        System → where its samples came from, with a digest of them.
-    caveats : tuple of Caveat
-    """
-
-    kind: str
-    items: dict[str, dict[str, list[Item]]]
-    contexts: dict[str, str]
-    dropped: dict[str, tuple[str, ...]]
-    short: dict[str, list[int]]
-    sources: dict[str, str]
+    kind: str  # "text" or "image"
+    items: dict[str, dict[str, list[Item]]]  # system → id of a prompt → items of the system for it
+    contexts: dict[str, str]  # id of a prompt → its text, "" without one
+    dropped: dict[str, tuple[str, ...]]  # reason → ids of prompts that are not used at all
+    short: dict[str, list[int]]  # system → the number of tokens of each text that is too short
+    sources: dict[str, str]  # system → where its samples came from, with a digest of them
     caveats: tuple[Caveat, ...]
 
     def shared_prompts(self, first: str, second: str) -> list[str]:

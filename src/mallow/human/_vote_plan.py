@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from mallow._checks import open_unit, positive, seed_from, whole
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.human._paired import SCALE
+from mallow.human._paired import SCALE, make_design
 from mallow.human._rank import FEWEST_CLUSTERS
 from mallow.human._study_pairs import AllPairs, PairScheme, Star
-from mallow.human._vote_power import SharedNoise, share_reached
 from mallow.results import Result, TableData, draw
+from mallow.theory import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +27,6 @@ _RUNS = 4000  # simulated studies per number of votes; chosen: the power is know
 _PUBLISHED = 90  # votes per pair (paper: sec:a:human-eval:datasheet)
 _MOST = 1_000_000  # votes per pair of systems beyond which a plan is useless
 _MANY_HOURS = 1000.0
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -326,16 +327,31 @@ def plan_votes(
 
     def power(count: int) -> float:
         if count not in powers:
-            random = np.random.default_rng([seed, count])
-            extra = sharing.extra_variance(count * len(compared))
+            votes = count * len(compared)
+            random, extra = np.random.default_rng([seed, count]), sharing.extra_variance(votes)
             centres = values + math.sqrt(extra) * random.normal(size=(_RUNS, len(values))) if extra else values[None]
             chance = 1.0 / (1.0 + np.exp(-(centres[:, compared[:, 0]] - centres[:, compared[:, 1]]) / SCALE))
             chance = ties / 2.0 + (1.0 - ties) * chance
-            draws = random.binomial(count, chance, size=(_RUNS, len(compared)))
-            freedom = sharing.freedom(count * len(compared))
-            noise = random.chisquare(freedom, size=_RUNS) / freedom if math.isfinite(freedom) else np.ones(_RUNS)
-            shared = SharedNoise(extra / SCALE**2, freedom, noise)
-            powers[count] = share_reached(draws, count, compared, values, tested, goal.level, shared)
+            wins = np.asarray(random.binomial(count, chance, size=(_RUNS, len(compared))), dtype=np.float64)
+            estimates, information = _fit_studies(wins + 0.5, count + 1.0, compared, len(values))
+            if tested is None:
+                reached = (np.diff(estimates[:, np.argsort(values)], axis=1) > 0).all(axis=1)
+            else:
+                freedom = sharing.freedom(votes)
+                noise = random.chisquare(freedom, size=_RUNS) / freedom if math.isfinite(freedom) else np.ones(_RUNS)
+                first, second = tested
+                direction = (np.eye(len(values))[first] - np.eye(len(values))[second])[1:]
+                solved = np.linalg.solve(information, np.broadcast_to(direction[:, None], (_RUNS, len(direction), 1)))
+                single = np.einsum("i,ni->n", direction, solved[..., 0])
+                clustered = (single + 2.0 * extra / SCALE**2) * noise  # as `rank` estimates it in a study
+                tail = goal.level / 2.0
+                reach = np.maximum(
+                    np.sqrt(clustered) * float(stdtrit(freedom, 1.0 - tail)),
+                    np.sqrt(single) * -NormalDist().inv_cdf(tail),
+                )
+                gaps = (estimates[:, first] - estimates[:, second]) * np.sign(values[first] - values[second])
+                reached = gaps > reach
+            powers[count] = float(np.mean(reached))
         return powers[count]
 
     count = _smallest(power, goal.power, sharing)
@@ -411,3 +427,21 @@ def _smallest(power: Callable[[int], float], wanted: float, sharing: VoteSharing
         middle = (low + high) // 2
         low, high = (low, middle) if power(middle) >= wanted else (middle, high)
     return high
+
+
+def _fit_studies(wins: Array, count: float, compared: NDArray[np.int64], size: int) -> tuple[Array, Array]:
+    """Bradley–Terry scores of many studies at once by Newton's method, the first system at 0, and their information.
+
+    `wins` (runs, pairs) are the wins of the first system of each pair, out of `count` votes each.
+    """
+    design = make_design(compared[:, 0], compared[:, 1], size).toarray()[:, 1:]  # (pairs, size - 1)
+    estimates = np.zeros((len(wins), size - 1))
+    for _ in range(25):
+        chance = 1.0 / (1.0 + np.exp(-(estimates @ design.T)))
+        gradient = (wins - count * chance) @ design
+        information = np.einsum("pi,np,pj->nij", design, count * chance * (1.0 - chance), design, optimize=True)
+        step = np.linalg.solve(information, gradient[..., None])[..., 0]
+        estimates += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-6:
+            break
+    return np.concatenate([np.zeros((len(wins), 1)), estimates], axis=1), np.asarray(information)

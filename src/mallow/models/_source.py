@@ -294,7 +294,7 @@ def _value(content: Any, key: bytes, *, kind: int) -> bytes:
     if at < 0:
         return b""
     at += 8 + len(key)
-    if bytes(content[at : at + 4]) != struct.pack("<I", kind):  # also where the file ends
+    if bytes(content[at : at + 4]) != struct.pack("<I", kind):  # even at the end of the file
         return b""
     if kind == _BOOL:
         return bytes(content[at + 4 : at + 5])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mallow.explain import Diagnosis
 
 
-# Characters that HTML or UTF-8 cannot represent; a sample may contain any.
+# Characters that HTML or UTF-8 cannot represent. A sample may contain any.
 _UNSHOWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 

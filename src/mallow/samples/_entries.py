@@ -21,7 +21,7 @@ _WAY_OUT = "Fix it, or skip bad entries with `skip_bad=True`."
 # Names of the text in evaluation tools and chat formats, used if a file has just one of these.
 _USUAL = ("output", "response", "completion", "generated_text", "messages")
 
-Row = tuple[int, object]  # place; a text, a list of texts, a mapping that holds one of them, or a BadEntryError
+Row = tuple[int, object]  # place, and a text, a list of texts, a mapping that holds one of them, or a BadEntryError
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Options:
     skip_bad: bool
     limit: int | None
     limits: Limits = DEFAULT_LIMITS
-    label: str = "prompt"  # the field that is read as the prompt; a different one in `read_column`
+    label: str = "prompt"  # the field that is read as the prompt. A different one in `read_column`
 
     def text_field(self, names: Iterable[object]) -> str:
         """The name of the field with the text: the requested one, "text", or the only usual name among these."""

@@ -216,7 +216,7 @@ def _read_path(name: str, options: Options) -> Samples:
             return _read_stream(stream, name, options)
     form, _ = file_format(path, name)
     if form == "npy" and path.suffix.lower() == ".npy" and path.stat().st_size > memory_budget():
-        return read_sharded(name, options)  # chunk by chunk; a change in the meantime is an error
+        return read_sharded(name, options)  # chunk by chunk. A change in the meantime is an error
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
     with open_file(path, name, options.limits) as stream:

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16"}
 PROMPTS = "prompts"  # the array of a .npz file that replaces missing ids
-_HEADER = 100_000_000  # bytes; the format's own limit
+_HEADER = 100_000_000  # bytes, the format's own limit
 
 
 @dataclass(frozen=True)

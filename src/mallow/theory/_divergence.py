@@ -55,7 +55,7 @@ def kl_integral_term(p: Array, q: Array, difference: Array) -> Array:
 
 def chi2_integral_term(p: Array, q: Array, difference: Array) -> Array:
     """Twice the term of the KL integral, exactly."""
-    # paper: prop:fi-properties prints another closed form for χ²; it exceeds the paper's own bound of 2.
+    # paper: prop:fi-properties prints another closed form for χ², which exceeds the paper's own bound of 2.
     # By quadrature it is exactly twice the KL one: docs/paper.md, erratum 2.
     return 2.0 * kl_integral_term(p, q, difference)
 

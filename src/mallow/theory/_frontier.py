@@ -41,7 +41,7 @@ Grid = int | Literal["mauve-text"] | Array | None
 _CLOSED_INTEGRALS = {KL: KL_INTEGRAL, CHI2: CHI2_INTEGRAL}
 
 _TOO_LARGE = 2.0  # chosen: mean likelihood ratio, which should be 1, above which a few points dominate the estimate
-_LARGEST = 1.0 + 1e-9  # of the frontier integral of KL; its mid-point is at most log 2
+_LARGEST = 1.0 + 1e-9  # of the frontier integral of KL. Its mid-point is at most log 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,7 @@ def checked_counts(name: str, counts: Any) -> Array:
     return array
 
 
-_BLOCK = 1 << 17  # chosen: values held at once; a few arrays of one megabyte fit in the second-level cache
+_BLOCK = 1 << 17  # chosen: values held at once. A few arrays of one megabyte fit in the second-level cache
 _MOST_CELLS = 4_000_000  # chosen: equal pairs are merged up to this product of distinct p and distinct q
 _MOST_ENTRIES = 50_000_000  # chosen: entries of the matrix (rows, distinct pairs) that are held at once, 400 MB
 _EVALUATION_COST = 30  # measured: evaluating a pair takes about as long as 30 entries of the matrix product

@@ -16,12 +16,12 @@ from mallow.theory._frontier import Frontier
 from mallow.theory._masses import Array, Masses
 from mallow.theory._transport_plans import checked_atoms, exact_cost, optimal_plan, squared_distances
 
-_DEPTH = 10  # chosen: the linear frontier is halved at most this often; its λ are multiples of 2**-_DEPTH
+_DEPTH = 10  # chosen: the linear frontier is halved at most this often. Its λ are multiples of 2**-_DEPTH
 _LAM = np.arange(2**_DEPTH + 1) / 2**_DEPTH
 
 _POINTS = 1024  # chosen: points of a curve, so that the area of its exponential is right to about 1e-6
 _MOST_VERTICES = 1024  # chosen: a frontier with more corners than this has been resolved to its tolerance long before
-_ROUNDING = 1e-9  # chosen: in units of the cost between P and Q; a corner this near to the line may be rounding
+_ROUNDING = 1e-9  # chosen: in units of the cost between P and Q. A corner this near to the line may be rounding
 
 Corner = tuple[float, float]
 
