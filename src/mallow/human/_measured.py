@@ -183,43 +183,18 @@ def read_measured(path: str | os.PathLike[str]) -> Any:
 
 
 def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float]]]:
-<<<<<<< HEAD
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline="")))
-    except csv.Error as error:
-        raise InputError(f"{file}: is not csv: {error}.") from None
-    if len(rows) < 2 or len(rows[0]) < 2:
-        raise InputError(f"{file}: must have a heading, and columns for the system and at least one value.")
-    head = [name.strip() for name in rows[0]]
-    if len(set(head)) < len(head):
-        raise InputError(f"{file}:1: two columns have one name. Rename one of them: {', '.join(head)}.")
+    table: dict[str, dict[str, tuple[float, float]]] = {}
     systems = set[str]()
-    table: dict[str, dict[str, tuple[float, float]]] = {}
-    for number, row in enumerate(rows[1:], start=2):
-        if not any(cell.strip() for cell in row):
-            continue
-        if len(row) != len(head):
-            raise InputError(f"{file}:{number}: has {len(row)} cells, and the heading has {len(head)}.")
-        cells = {name: cell.strip() for name, cell in zip(head, row, strict=True)}
-        system = row[0].strip()
-        if system in systems:
-            raise InputError(f"{file}:{number}: the system {system!r} occurs twice. Keep one row for each system.")
-        systems.add(system)
-        for name in head[1:]:
-            if (name.endswith(" std") and name.removesuffix(" std") in head) or not cells[name]:
-                continue
-            std = cells.get(f"{name} std") or 0.0
-            table.setdefault(name, {})[system] = _pair(f"{file}:{number}: {name}", (cells[name], std))
-=======
-    table: dict[str, dict[str, tuple[float, float]]] = {}
     for number, row in csv_rows(str(file), text):
         cells = {name.strip(): cell.strip() for name, cell in row.items()}
         system = next(iter(cells.values()))
+        if system in systems:
+            raise InputError(f"{file}:{number}: the system {system!r} occurs twice. Keep one row for each system.")
+        systems.add(system)
         for name in list(cells)[1:]:
             if cells[name] and not (name.endswith(" std") and name.removesuffix(" std") in cells):
                 pair = cells[name], cells.get(f"{name} std") or 0.0
                 table.setdefault(name, {})[system] = _pair(f"{file}:{number}: {name}", pair)
     if not table:
         raise InputError(f"{file}: must have a heading, and columns for the system and at least one value.")
->>>>>>> h2
     return table
