@@ -18,7 +18,7 @@ from mallow.evaluate._score import Score, score_embedded
 from mallow.evaluate._share import estimate_share
 from mallow.evaluate._subsets import GroupScores, MatchedScore
 from mallow.evaluate._sweep import Sweep, grid, sweep
-from mallow.evaluate._systems import OrderedSystems, rank_systems
+from mallow.evaluate._systems import OrderedSystems, SystemPair, rank_systems
 from mallow.evaluate._track import Change, Track, Trend, track
 
 __all__ = [

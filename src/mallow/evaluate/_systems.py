@@ -141,7 +141,7 @@ class OrderedSystems:
         return text
 
 
-class ComparedSystems(OrderedSystems, ScoredSystems):
+class OrderedScores(OrderedSystems, ScoredSystems):
     """The common part of comparisons: ordered systems with a table of scores and a table of differences."""
 
     ALSO = ("winner", "last", "verdict")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow.errors import Caveat
-from mallow.evaluate import OrderedSystems
+from mallow.evaluate import OrderedSystems, SystemPair
 from mallow.evidence import LEVEL
 from mallow.human._rank_correlations import spearman
 from mallow.results import Estimate, Result, TableData, draw, group_letters, join_names, p_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PairDifference:
+class PairDifference(SystemPair):
     """The difference between the scores of two systems.
 
     Attributes
@@ -50,11 +50,6 @@ class PairDifference:
     def significant(self) -> bool:
         """Whether the scores differ at the 5% level, after correction."""
         return self.adjusted < LEVEL
-
-    @property
-    def systems(self) -> frozenset[str]:
-        """Both names."""
-        return frozenset((self.first, self.second))
 
     @property
     def better(self) -> str:
