@@ -13,18 +13,17 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mallow._checks import whole
 from mallow.embed._cache import sample_key
 from mallow.embed._embed import embed_samples, embedder_name
 from mallow.embed._names import find_embedder
 from mallow.embed._protocol import AnyEmbedder, JointEmbedder
-from mallow.engine import AnyEngine, Engine, Threads, bar, open_engine
+from mallow.engine import AnyEngine, Threads, bar, open_engine
 from mallow.errors import InputError
 from mallow.models import keep_model
 from mallow.samples import (
@@ -116,8 +115,15 @@ def embed_shards(
     with open_engine(engine) as opened:
         local = isinstance(opened, Threads)
         work = Work(target, embedder, rows, field, skip_bad, limits or Limits(), None if local else os.getcwd())
-        tasks = _split(names, _labels(names), 1 if local else -(-_TASKS // len(names)))
-        outcomes = _run(opened, partial(embed_shard, work), tasks, local=local)
+        stripes = 1 if local else -(-_TASKS // len(names))
+        pairs = zip(names, _labels(names), strict=True)
+        tasks = [ShardTask(name, label, stripe, stripes) for name, label in pairs for stripe in range(stripes)]
+        run, outcomes = partial(embed_shard, work), list[Outcome]()
+        # On this machine tasks follow one another, since an embedder uses all processors.
+        with bar("embedding", len(tasks)) as show, keep_model({}):
+            for outcome in map(run, tasks) if local else opened.map(run, tasks):
+                outcomes.append(outcome)
+                show(len(outcomes), f"{len(outcomes)}/{len(tasks)} shards")
     _report_faults(outcomes, tasks, path, target)
     written = tuple(sorted({join(target, name) for outcome in outcomes for name in outcome.names}))
     there = sum(len(outcome.names) - outcome.written for outcome in outcomes)
@@ -126,11 +132,6 @@ def embed_shards(
     shards = find_shards(target, names=written)
     skipped = tuple(entry for outcome in outcomes for entry in outcome.skipped)
     return Samples.trusted(shards=shards, source=target, provenance={"embedder": shards.embedder}, skipped=skipped)
-
-
-def shard_kind(source: str | os.PathLike[str]) -> str:
-    """The kind of the samples in a folder, a glob or a URL of files: "text" or "image"."""
-    return kind_of(_find_inputs(os.fspath(source))[0])
 
 
 def _find_inputs(source: str) -> tuple[str, ...]:
@@ -157,22 +158,6 @@ def _labels(names: Sequence[str]) -> list[str]:
             f"two shards would give output shards of one name, {twice}. Embed them into different folders."
         )
     return labels
-
-
-def _split(names: Sequence[str], labels: Sequence[str], stripes: int) -> list[ShardTask]:
-    pairs = list(zip(names, labels, strict=True))
-    return [ShardTask(name, label, stripe, stripes) for name, label in pairs for stripe in range(stripes)]
-
-
-def _run(engine: Engine, function: Any, tasks: Sequence[ShardTask], *, local: bool) -> list[Outcome]:
-    """The outcomes of all tasks. On this machine tasks follow one another, since an embedder uses all processors."""
-    store: dict[str, Any] = {}
-    outcomes: list[Outcome] = []
-    with bar("embedding", len(tasks)) as show, keep_model(store):
-        for outcome in map(function, tasks) if local else engine.map(function, tasks):
-            outcomes.append(outcome)
-            show(len(outcomes), f"{len(outcomes)}/{len(tasks)} shards")
-    return outcomes
 
 
 def _report_faults(outcomes: Sequence[Outcome], tasks: Sequence[ShardTask], source: str, folder: str) -> None:
@@ -239,6 +224,11 @@ def kind_of(source: str) -> str:
     return "text" if shard_suffix(source) not in ("", ".tar") else "image"
 
 
+def shard_kind(source: str | os.PathLike[str]) -> str:
+    """The kind of the samples in a folder, a glob or a URL of files: "text" or "image"."""
+    return kind_of(_find_inputs(os.fspath(source))[0])
+
+
 def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedder:
     """The embedder that a name stands for. An InputError if it cannot embed each sample by itself."""
     chosen = find_embedder(embedder, kind=kind) if embedder is None or isinstance(embedder, str) else embedder
@@ -277,11 +267,14 @@ def _embed_parts(work: Work, task: ShardTask) -> Outcome:
         there = _names_of_finished(join(folder, task.record), expected)
         if there and all(shard_exists(join(folder, name)) for name in there):
             return Outcome(there)
-        for first, part in _numbered_parts(work, task):
-            name = f"{task.label}-{first // work.rows:05d}.npz"
-            written += _embed_part(part, first, embedder, join(folder, name), task.source)
-            skipped += part.skipped
-            names.append(name)
+        source = work.locate(task.source)
+        parts = read_parts(source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
+        for number, part in enumerate(parts):
+            if number % task.stripes == task.stripe:
+                name = f"{task.label}-{number:05d}.npz"
+                written += _embed_part(part, number * work.rows, embedder, join(folder, name), task.source)
+                skipped += part.skipped
+                names.append(name)
         write_record(join(folder, task.record), {**expected, "source": task.source, "names": names})
     except InputError as error:
         fault = str(error) if task.source in str(error) else f"{task.source}: {error}"
@@ -301,15 +294,6 @@ def _names_of_finished(record: str, expected: dict[str, object]) -> tuple[str, .
     if not isinstance(names, list) or any(values.get(key) != value for key, value in expected.items()):
         return ()
     return tuple(map(str, names))
-
-
-def _numbered_parts(work: Work, task: ShardTask) -> Iterator[tuple[int, Samples]]:
-    """The parts of a task, each with the place of its first sample in the shard."""
-    source = work.locate(task.source)
-    parts = read_parts(source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
-    for number, part in enumerate(parts):
-        if number % task.stripes == task.stripe:
-            yield number * work.rows, part
 
 
 def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, source: str) -> int:
@@ -335,13 +319,8 @@ def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, sou
     features = embedded.require_features()
     digest = hashlib.sha256(features.tobytes()).hexdigest()
     provenance = made_of | {"source": source, "first": first, "n": len(part), "features": digest}
-    write_shard(_replace_provenance(embedded, provenance), name)
+    write_shard(embedded.bare().with_features(features, provenance=provenance), name)
     return 1
-
-
-def _replace_provenance(samples: Samples, provenance: dict[str, object]) -> Samples:
-    """The features, ids and prompts with a different provenance."""
-    return samples.bare().with_features(samples.require_features(), provenance=provenance)
 
 
 def _stamp(source: str) -> list[object]:

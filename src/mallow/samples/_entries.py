@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from mallow.errors import InputError
-from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
-from mallow.samples._value_checks import is_missing, label_fault
+from mallow.samples._value_checks import DEFAULT_LIMITS, Limits, is_missing, label_fault
 
 _WAY_OUT = "Fix it, or skip bad entries with `skip_bad=True`."
 

@@ -10,33 +10,23 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Self
 
+from mallow._files import explained
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips
-from mallow.samples._images import IMAGE_SUFFIXES, image_fault
-from mallow.samples._limits import DEFAULT_LIMITS, Limits
+from mallow.samples._media import IMAGE_SUFFIXES, IMAGES
 from mallow.samples._read import read
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import open_shard, shard_suffix
+from mallow.samples._value_checks import DEFAULT_LIMITS, Limits
 
 
 def read_parts(
     name: str, rows: int, *, field: str | None = None, skip_bad: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Samples]:
-    """The samples of a shard, at most `rows` at a time, in order.
+    """The samples of a shard, at most `rows` at a time, in order; other options as in `read`.
 
-    Parameters
-    ----------
-    name : str
-        The path or URL of a file of texts, of a .tar archive of images, or of a folder of images.
-    rows : int
-        Samples in each part but the last.
-    field, skip_bad, limits
-        As in `read`.
-
-    Notes
-    -----
-    The images of an archive are files in a temporary folder, which exist until the next part is asked for. Their ids
-    are their names in the archive.
+    A shard is a file of texts, a .tar archive of images, or a folder of images. The images of an archive are files in a
+    temporary folder, which exist until the next part is asked for. Their ids are their names in the archive.
     """
     if shard_suffix(name) == ".tar":
         yield from _read_archive(name, rows, Options(field, skip_bad, None, limits))
@@ -52,22 +42,21 @@ def read_parts(
 def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
     """The images of a tar archive; other files in it, such as captions, are ignored."""
     skips, empty, decode = Skips(options), True, options.skip_bad
-    try:
-        with open_shard(name) as stream, tarfile.open(fileobj=stream, mode="r:", tarinfo=_Entry) as archive:
-            members = _images(archive)
-            while True:
-                with tempfile.TemporaryDirectory(prefix="mallow-") as folder:
-                    part = _extract(archive, members, Path(folder), rows, name, skips, decode=decode)
-                    if part is None:  # bad images after the last good one have no part to be listed in
-                        break
-                    empty = False
-                    yield part
-            _check_end(stream, archive.offset)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise InputError(
-            f"{name}: the archive cannot be read to the end: {reason}. Is it complete? Write it again."
-        ) from error
+    fault, kinds = "the archive cannot be read to the end", (tarfile.TarError, EOFError, OSError)
+    with (
+        explained(name, fault, "Is it complete? Write it again.", kinds),
+        open_shard(name) as stream,
+        tarfile.open(fileobj=stream, mode="r:", tarinfo=_Entry) as archive,
+    ):
+        members = _images(archive)
+        while True:
+            with tempfile.TemporaryDirectory(prefix="mallow-") as folder:
+                part = _extract(archive, members, Path(folder), rows, name, skips, decode=decode)
+                if part is None:  # bad images after the last good one have no part to be listed in
+                    break
+                empty = False
+                yield part
+        _check_end(stream, archive.offset)
     if empty and skips:
         raise skips.nothing_left(name)
     if empty:
@@ -129,7 +118,7 @@ def _extract(
             shutil.copyfileobj(content, file)
         if path.stat().st_size < member.size:
             raise EOFError(f"{member.name} is cut short")
-        fault = image_fault(path, decode=decode)
+        fault = IMAGES.fault(path, decode=decode)
         if fault is not None:
             skips.add(f"{name}: {member.name}", fault)
             continue
