@@ -1,10 +1,4 @@
-"""How likely human and generated texts are under language models: perplexity, and all such measures in one result.
-
-Generation perplexity asks a scoring model how likely texts are, human or generated (paper: baseline metrics, Gen.
-PPL.). `language_modelling` asks the converse question: how likely human text is under the model that is evaluated and
-its decoding rules (paper: tab:mauve:expt:webtext-app-LM; Martins, Marinho and Martins 2020). It never uses generated
-text.
-"""
+"""How likely human and generated texts are under language models: perplexity, and all such measures in one result."""
 
 from __future__ import annotations
 

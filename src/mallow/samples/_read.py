@@ -19,7 +19,8 @@ from mallow._files import files_below, is_glob, is_url
 from mallow._optional import did_you_mean
 from mallow.engine import memory_budget
 from mallow.errors import InputError
-from mallow.samples._entries import BadEntryError, Options, Row, at_index, at_line, gather_texts
+from mallow.samples._entries import BadEntryError, Options, Row, gather_texts
+from mallow.samples._eval_logs import eval_rows, object_rows, plain_harness_rows
 from mallow.samples._feature_arrays import read_features, read_numpy
 from mallow.samples._media import MEDIA_SUFFIXES, read_folder, read_media
 from mallow.samples._samples import Samples
@@ -27,7 +28,7 @@ from mallow.samples._shard_files import list_shards, open_shard, shard_suffix
 from mallow.samples._shard_formats import has_lists
 from mallow.samples._shards import find_shards
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
-from mallow.samples._text_files import begins_with, column_values, json_rows, line_rows, parquet_rows, read_table
+from mallow.samples._text_files import array_rows, begins_with, column_values, line_rows, parquet_rows, read_table
 from mallow.samples._value_checks import DEFAULT_LIMITS, Limits, detached, is_missing
 
 
@@ -180,11 +181,16 @@ def _read_stream(stream: BinaryIO, name: str, options: Options, form: str | None
     """
     if form in (None, "jsonl") and begins_with(stream, name) == "[":  # one JSON array, whatever the suffix
         form = "json"
-    if form == "parquet":
-        return gather_texts(parquet_rows(seekable(stream, name), name, options), at_index(name), name, options)
-    if form in ("json", "eval"):
-        rows = json_rows(form, stream if form == "json" else seekable(stream, name), name, options)
-        return gather_texts(rows, at_index(name), name, options)
+    if form in ("parquet", "eval", "json"):
+        if form == "parquet":
+            rows = parquet_rows(seekable(stream, name), name, options)
+        elif form == "eval":
+            rows = eval_rows(seekable(stream, name), name, options.limits)
+        elif begins_with(stream, name) == "{":
+            rows = plain_harness_rows(object_rows(stream, name, options.limits))
+        else:
+            rows = plain_harness_rows(array_rows(stream, name, options))
+        return gather_texts(rows, name, options)
     lines = decode_lines(stream, name, options.limits)
     if form is None:
         head: list[Row] = []
@@ -195,7 +201,7 @@ def _read_stream(stream: BinaryIO, name: str, options: Options, form: str | None
         beginning = head[-1][1] if head else ""
         form = "jsonl" if isinstance(beginning, str) and beginning.lstrip().startswith("{") else "txt"
         lines = itertools.chain(head, lines)
-    return gather_texts(line_rows(form, lines, name, options), at_line(name), name, options)
+    return gather_texts(line_rows(form, lines, name, options), name, options, form=":{}")
 
 
 def _read_path(name: str, options: Options) -> Samples:
@@ -243,8 +249,8 @@ def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: O
     """One text per file, without the last line end. File names are not ids, since they are often only numbers."""
 
     def rows() -> Iterator[Row]:
-        for place, file in enumerate(files):
-            lines = []
+        for file in files:
+            lines, place = [], file.relative_to(folder).as_posix()
             with open_file(file, str(file), options.limits) as stream:
                 for _, line in decode_lines(stream, str(file), options.limits):
                     if isinstance(line, BadEntryError):
@@ -254,7 +260,7 @@ def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: O
                 else:
                     yield place, "".join(lines).removesuffix("\n").removesuffix("\r")
 
-    return gather_texts(rows(), lambda place: f"{name}/{files[place].relative_to(folder).as_posix()}", name, options)
+    return gather_texts(rows(), name, options, form="/{}")
 
 
 def no_such_file(path: Path, name: str) -> InputError:
@@ -296,7 +302,7 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
     rows_of_numbers = isinstance(example, list | tuple) and bool(example) and isinstance(example[0], numbers.Number)
     if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(detached(example)).dtype.kind in "biuf"):
         return read_features(list(entries), name, options)
-    return gather_texts(enumerate(entries), at_index(name), name, options)
+    return gather_texts(enumerate(entries), name, options)
 
 
 def holds_shards(folder: Path) -> bool:

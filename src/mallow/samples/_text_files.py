@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 from mallow._files import explained, parse_json, unique_names
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.samples._entries import BadEntryError, Options, Row, Skips, at_index, gather_texts, list_names, message_of
-from mallow.samples._eval_logs import eval_rows, object_rows, plain_harness_rows
+from mallow.samples._entries import BadEntryError, Options, Row, Skips, gather_texts, list_names, message_of
+from mallow.samples._eval_logs import plain_harness_rows
 from mallow.samples._samples import Samples
 from mallow.samples._streams import to_the_end
 from mallow.samples._value_checks import Limits, check_expansion, depth_fault
@@ -31,15 +31,6 @@ def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> I
         (number, line.removesuffix("\n").removesuffix("\r") if isinstance(line, str) else line)
         for number, line in lines
     )
-
-
-def json_rows(form: str, stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
-    """The rows of a .json file (array, objects in lines, or Inspect log) or of an .eval file, numbered from 0."""
-    if form == "eval":
-        return eval_rows(stream, name, options.limits)
-    if begins_with(stream, name) == "{":
-        return plain_harness_rows(object_rows(stream, name, options.limits))
-    return plain_harness_rows(array_rows(stream, name, options))
 
 
 def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
@@ -149,7 +140,7 @@ def read_table(table: Any, name: str, options: Options) -> Samples:
     chosen = choose_columns(names, name, options)
     columns = [column_values(table[column]) for column in chosen]
     rows = (dict(zip(chosen, values, strict=True)) for values in zip(*columns, strict=True))
-    return gather_texts(enumerate(rows), at_index(name), name, options)
+    return gather_texts(enumerate(rows), name, options)
 
 
 def choose_columns(names: Sequence[object], name: str, options: Options) -> list[str]:

@@ -1,8 +1,5 @@
 """The waist of the library: the masses that P and Q give to common atoms, and fast sums over the atoms.
 
-Anything that yields `Masses` gets every divergence, the frontier and all summaries. Code that needs a frontier does not
-depend on k-means.
-
 Atoms with equal masses are evaluated once: resampled histograms of counts hold few distinct pairs (p, q), so a batch of
 thousands of histograms needs few evaluations of a divergence. The sums equal a plain loop over the atoms, up to
 rounding.
