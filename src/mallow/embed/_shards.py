@@ -14,7 +14,8 @@ import re
 import socket
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -209,13 +210,13 @@ class ShardTask:
         return f"_{self.label}.{self.stripe}-of-{self.stripes}.json"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
     """The outcome of a task."""
 
-    names: tuple[str, ...] = ()  # of output shards, all of them
+    names: list[str] = field(default_factory=list)  # of output shards, all of them
     written: int = 0  # of these, by this run
-    skipped: tuple[str, ...] = ()
+    skipped: list[str] = field(default_factory=list)
     fault: str = ""
 
 
@@ -242,58 +243,34 @@ def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedde
 
 def embed_shard(work: Work, task: ShardTask) -> Outcome:
     """Embed the missing parts of a shard. Errors of the shard are returned, not raised."""
-    if work.home is None:
-        return _embed_parts(work, task)
-    if not hasattr(_THREAD, "model"):
-        _THREAD.model = {}
-    with keep_model(_THREAD.model):
-        return _embed_parts(work, task)
-
-
-def _embed_parts(work: Work, task: ShardTask) -> Outcome:
-    folder = work.locate(work.folder)
-    names: list[str] = []
-    skipped: list[str] = []
-    written = 0
+    source, folder, outcome = work.locate(task.source), work.locate(work.folder), Outcome()
+    kept = nullcontext() if work.home is None else keep_model(vars(_THREAD).setdefault("model", {}))
     try:
-        embedder = single_embedder(work.embedder, kind_of(task.source))
-        expected = {
-            "embedder": embedder_name(embedder),
-            "rows": work.rows,
-            "field": work.field,
-            "skip_bad": work.skip_bad,
-            "stamp": _stamp(work.locate(task.source)),
-        }
-        there = _names_of_finished(join(folder, task.record), expected)
-        if there and all(shard_exists(join(folder, name)) for name in there):
-            return Outcome(there)
-        source = work.locate(task.source)
-        parts = read_parts(source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
-        for number, part in enumerate(parts):
-            if number % task.stripes == task.stripe:
-                name = f"{task.label}-{number:05d}.npz"
-                written += _embed_part(part, number * work.rows, embedder, join(folder, name), task.source)
-                skipped += part.skipped
-                names.append(name)
-        write_record(join(folder, task.record), {**expected, "source": task.source, "names": names})
+        with kept:
+            embedder = single_embedder(work.embedder, kind_of(task.source))
+            options = {"rows": work.rows, "field": work.field, "skip_bad": work.skip_bad}
+            expected = {"embedder": embedder_name(embedder), **options, "stamp": _stamp(source)}
+            record = read_record(join(folder, task.record)) or {}
+            there = record.get("names") if all(record.get(key) == value for key, value in expected.items()) else None
+            if isinstance(there, list) and there and all(shard_exists(join(folder, str(name))) for name in there):
+                return Outcome(there)  # exactly this task is done
+            parts = read_parts(source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
+            for number, part in enumerate(parts):
+                if number % task.stripes == task.stripe:
+                    name = f"{task.label}-{number:05d}.npz"
+                    first = number * work.rows
+                    outcome.written += _embed_part(part, first, embedder, join(folder, name), task.source)
+                    outcome.skipped += part.skipped
+                    outcome.names.append(name)
+            write_record(join(folder, task.record), {**expected, "source": task.source, "names": outcome.names})
     except InputError as error:
-        fault = str(error) if task.source in str(error) else f"{task.source}: {error}"
+        outcome.fault = str(error) if task.source in str(error) else f"{task.source}: {error}"
         if work.home is not None and isinstance(error.__cause__, ImportError):
-            fault = (
-                f"{fault.rstrip('.')}, on all machines of the cluster; {socket.gethostname()} lacks it. Or pass "
-                "mallow.Ray(runtime_env={'pip': [...]})"
+            outcome.fault = (
+                f"{outcome.fault.rstrip('.')}, on all machines of the cluster; {socket.gethostname()} lacks it. Or "
+                "pass mallow.Ray(runtime_env={'pip': [...]})"
             )
-        return Outcome(tuple(names), written, tuple(skipped), fault)
-    return Outcome(tuple(names), written, tuple(skipped))
-
-
-def _names_of_finished(record: str, expected: dict[str, object]) -> tuple[str, ...]:
-    """The output shards of a task, if a record shows that exactly this task is done."""
-    values = read_record(record) or {}
-    names = values.get("names")
-    if not isinstance(names, list) or any(values.get(key) != value for key, value in expected.items()):
-        return ()
-    return tuple(map(str, names))
+    return outcome
 
 
 def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, source: str) -> int:
