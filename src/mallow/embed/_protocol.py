@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -82,15 +83,10 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 def in_parts(rows: Iterable[Points], size: int) -> Iterator[Rows]:
     """Single rows grouped into the parts that `stream` yields: places and features of this many samples each."""
-    part: list[Points] = []
-    start = 0
-    for row in rows:
-        part.append(row)
-        if len(part) == size:
-            yield np.arange(start, start + size), np.stack(part)
-            start, part = start + size, []
-    if part:
+    waiting, start = iter(rows), 0
+    while part := list(islice(waiting, size)):
         yield np.arange(start, start + len(part)), np.stack(part)
+        start += len(part)
 
 
 def collected(parts: Iterable[Rows], n: int) -> Points:

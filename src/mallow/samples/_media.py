@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import os
 import struct
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -77,25 +77,24 @@ def read_media(files: Iterable[tuple[str, object]], name: str, options: Options)
     first = next(entries, None)
     suffix = Path(cast("str", first[1])).suffix.lower() if first and isinstance(first[1], str | os.PathLike) else ""
     medium = next((kind for kind in _MEDIA if suffix in kind.suffixes | kind.others), _MEDIA[0])
-    return _gather(entries if first is None else chain([first], entries), medium, name, options)
+    return _gather(entries if first is None else itertools.chain([first], entries), medium, name, options)
 
 
 def _gather(files: Iterable[tuple[str, object]], medium: Medium, name: str, options: Options) -> Samples:
-    ids: list[str] = []
-    paths: list[Path] = []
     skips = Skips(options)
-    for id_, entry in files:
-        fault = medium.fault(entry, decode=options.skip_bad)
-        if fault is not None:
-            skips.add(str(entry), fault)
-            continue
-        ids.append(id_)
-        paths.append(Path(cast("str", entry)))
-        if len(paths) == options.limit:
-            break
-    if not paths:
+
+    def usable() -> Iterator[tuple[str, Path]]:
+        for id_, entry in files:
+            if (fault := medium.fault(entry, decode=options.skip_bad)) is None:
+                yield id_, Path(cast("str", entry))
+            else:
+                skips.add(str(entry), fault)
+
+    chosen = list(itertools.islice(usable(), options.limit))
+    if not chosen:
         raise skips.nothing_left(name)
-    return Samples.trusted(**{medium.field: tuple(paths)}, ids=tuple(ids), source=name, skipped=tuple(skips))
+    ids, paths = zip(*chosen, strict=True)
+    return Samples.trusted(**{medium.field: paths}, ids=ids, source=name, skipped=tuple(skips))
 
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})

@@ -179,9 +179,9 @@ class Shards:
         """The first rows."""
         kept: list[Shard] = []
         for shard in self.shards:
-            left = count - sum(kept_shard.rows for kept_shard in kept)
-            if left > 0:
-                kept.append(replace(shard, content=replace(shard.content, rows=min(shard.rows, left))))
+            if count > 0:
+                kept.append(replace(shard, content=replace(shard.content, rows=min(shard.rows, count))))
+                count -= shard.rows
         return replace(self, shards=tuple(kept))
 
     def read(self, *, finite: bool = True) -> Array:

@@ -150,12 +150,10 @@ def _records(samples: Samples) -> Iterator[dict[str, str]]:
 
 def _write_parquet(stream: BinaryIO, samples: Samples) -> None:
     arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
-    records = _records(samples)
-    batch = list(itertools.islice(records, 1024))
-    with parquet.ParquetWriter(stream, arrow.schema([(name, arrow.string()) for name in batch[0]])) as file:
-        while batch:
+    records, columns = _records(samples), list(next(_records(samples)))
+    with parquet.ParquetWriter(stream, arrow.schema([(name, arrow.string()) for name in columns])) as file:
+        while batch := list(itertools.islice(records, 1024)):
             file.write_table(arrow.Table.from_pylist(batch, schema=file.schema))
-            batch = list(itertools.islice(records, 1024))
 
 
 def write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
