@@ -46,15 +46,11 @@ _SUFFIXES = {
     "text": {
         ".gguf": "mallow.embed._language_model:LanguageModel",
         ".onnx": "mallow.embed._onnx_text:OnnxText",
-        ".txt": "mallow.embed._word_vectors:WordVectors",
-        ".vec": "mallow.embed._word_vectors:WordVectors",
-        ".gz": "mallow.embed._word_vectors:WordVectors",
-        ".bin": "mallow.embed._word_vectors:WordVectors",
+        **dict.fromkeys((".txt", ".vec", ".gz", ".bin"), "mallow.embed._word_vectors:WordVectors"),
     },
     "image": {
         ".onnx": "mallow.embed._image_networks:OnnxImages",
-        ".pt": "mallow.embed._image_networks:TorchScript",
-        ".ts": "mallow.embed._image_networks:TorchScript",
+        **dict.fromkeys((".pt", ".ts"), "mallow.embed._image_networks:TorchScript"),
     },
 }
 _LIKENESS = 0.75  # chosen: a more similar word is a misspelt name rather than a model on the hub
