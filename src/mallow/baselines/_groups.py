@@ -306,8 +306,8 @@ def list_groups(
     groups.append(("more features", [""], lambda name: measure_diversity(x)))
     groups.append(("more features", systems, lambda name: measure_more_features(x, points[name], seed)))
     for plugin in plugin_names("metrics"):
-        metric = partial(_measure_plugin, plugin, find_plugin("metrics", plugin), x)
-        groups.append(("plugins", systems, lambda name, metric=metric: metric(points[name])))  # type: ignore[misc]
+        metric = find_plugin("metrics", plugin)
+        groups.append(("plugins", systems, partial(_measure_plugin, plugin, metric, x, points)))
     if transport:
         groups.append(("transport", [""], lambda name: measure_transport_of_reference(x)))
         groups.append(("transport", systems, lambda name: measure_transport(x, points[name], partial(runs, name))))
@@ -315,10 +315,12 @@ def list_groups(
     return groups
 
 
-def _measure_plugin(name: str, metric: Callable[..., float], x: Features, y: Features) -> Outcome:
+def _measure_plugin(
+    name: str, metric: Callable[..., float], x: Features, points: Mapping[str, Features], system: str
+) -> Outcome:
     """A metric of another package: a function of two arrays of features."""
     try:
-        value = float(metric(x, y))
+        value = float(metric(x, points[system]))
     except Exception as error:  # code of other packages may raise anything
         return {}, [Caveat("left out", f"{name} is left out: it raised {type(error).__name__}: {error}")]
     return {name: value}, []
