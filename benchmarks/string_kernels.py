@@ -22,7 +22,7 @@ from scipy.signal import lfilter
 
 import mallow
 from mallow.embed import NGramKernel, SubsequenceKernel
-from mallow.embed._subsequence_kernel import _SIGNATURE, _compiled, _fill_products
+from mallow.embed._string_kernels import _SIGNATURE, _compiled, _fill_products
 from mallow.engine import cores
 from mallow.models import words
 

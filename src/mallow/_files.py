@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from mallow.errors import InputError
 
+CUT_SHORT = (EOFError, OSError, zlib.error)  # errors while a file is read, which may end too early
 _LARGEST_TEXT = 1_000_000_000  # bytes; chosen: ten times a result with the evidence of a million samples
 
 
@@ -48,6 +49,20 @@ def files_below(folder: Path) -> Iterator[Path]:
         if real not in visited:
             visited.add(real)
             yield from (Path(here, file) for file in files if not file.startswith("."))
+
+
+@contextmanager
+def explained(
+    name: str, fault: str, way_out: str, kinds: type[Exception] | tuple[type[Exception], ...] = Exception
+) -> Iterator[None]:
+    """Errors of these kinds in the block become an InputError: the name, the fault, the reason and the way out."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except kinds as error:
+        lines = str(getattr(error, "strerror", None) or error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"{name}: {fault}: {lines[0].rstrip('.')}. {way_out}") from error
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:

@@ -11,7 +11,7 @@ from pytest import approx
 import mallow
 from mallow import HELLINGER2, TV, baselines
 from mallow._optional import install_line
-from mallow.baselines import Row, Table, _build_table, table
+from mallow.baselines import Row, Table, _table, table
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.generate import NGram
 
@@ -100,7 +100,7 @@ def test_features_have_no_text_statistics(points):
 
 
 def test_without_pot_transport_is_left_out_with_a_caveat(points, monkeypatch):
-    monkeypatch.setattr(_build_table, "find_spec", lambda name: None)
+    monkeypatch.setattr(_table, "find_spec", lambda name: None)
     text = f"transport is left out, because it needs POT: {install_line('transport')}"
     with pytest.warns(EstimateWarning, match=re.escape(text)):
         result = table(*points, repeats=1)

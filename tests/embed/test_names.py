@@ -15,6 +15,7 @@ from mallow.embed import (
     VisionModel,
     WordVectors,
     find_embedder,
+    is_import,
 )
 from mallow.errors import InputError
 
@@ -109,3 +110,8 @@ def test_anything_that_can_be_imported(tmp_path, monkeypatch):
 def test_what_cannot_be_found_is_refused(spec, kind, options, message):
     with pytest.raises(InputError, match=message):
         find_embedder(spec, kind=kind, options=options)
+
+
+def test_a_name_that_runs_the_code_of_a_module():
+    names = ("mine:embed", "sentence:all-MiniLM-L6-v2", "minilm")
+    assert [is_import(name) for name in names] == [True, False, False]

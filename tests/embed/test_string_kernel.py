@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from mallow import area
 from mallow.embed import NGramKernel, SubsequenceKernel
-from mallow.embed import _subsequence_kernel as subsequences
+from mallow.embed import _string_kernels as subsequences
 from mallow.errors import EstimateWarning, InputError
 from mallow.estimate import Neighbors
 

@@ -14,7 +14,7 @@ from pytest import approx
 from scipy.spatial.distance import cdist
 
 from mallow.embed import SubsequenceKernel
-from mallow.embed import _subsequence_kernel as module
+from mallow.embed import _string_kernels as module
 from mallow.errors import EstimateWarning, InputError
 
 pytest.importorskip("numba", reason="needs numba, of the extra `kernels`")

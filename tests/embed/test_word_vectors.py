@@ -16,10 +16,15 @@ from pytest import approx
 from mallow.embed import WordVectors, glove
 from mallow.embed import _word_vectors as module
 from mallow.embed._protocol import checked_texts
-from mallow.embed._word_vectors import spaced_words, stanford_words
+from mallow.embed._word_vectors import stanford_words
 from mallow.errors import EstimateWarning, InputError
 
 TABLE = {"good": [1.0, 0.0, -2.5], "day": [0.0, 2.0, 0.5], "é": [3.0, 3.0, 3.0], ".": [0.25, 0.0, 0.0]}
+
+
+def spaced_words(text: str) -> list[str]:
+    """The paper's words, which keep their commas and full stops."""
+    return text.lower().split()
 
 
 def lines(table=TABLE, end="\n"):

@@ -258,3 +258,8 @@ def test_greedy_completes_what_it_has_read(manual):
 def test_bad_arguments_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_words_keep_the_space_before_them_and_clitics_are_words():
+    model = NGram.fit(["It's 3 o'clock,  he said."], min_count=1)
+    assert model.words == (" 3", " he", " o", " said", "'s", "It", "clock")  # the rest are single bytes

@@ -179,17 +179,17 @@ def test_flac_is_read_in_blocks(tmp_path, monkeypatch):
     soundfile = pytest.importorskip("soundfile")
     values = np.round(np.stack([tone(300, 0.02), tone(500, 0.02)], axis=1) * 32767) / 32768
     soundfile.write(tmp_path / "a.FLAC", values, RATE, format="FLAC")
-    monkeypatch.setattr("mallow.samples._audio._BLOCK", 7)
+    monkeypatch.setattr("mallow.samples._media._BLOCK", 7)
     decoded, rate = decode_audio(tmp_path / "a.FLAC")
     assert (rate, decoded.tolist()) == (RATE, values.astype(np.float32).tolist())
     assert read_audio_header(tmp_path / "a.FLAC") == (RATE, 2, len(values))
-    monkeypatch.setattr("mallow.samples._audio.ALWAYS_ALLOWED", 8 * len(values))
-    monkeypatch.setattr("mallow.samples._audio.DEFAULT_LIMITS", Limits(expansion=1e-9))
+    monkeypatch.setattr("mallow.samples._media.ALWAYS_ALLOWED", 8 * len(values))
+    monkeypatch.setattr("mallow.samples._media.DEFAULT_LIMITS", Limits(expansion=1e-9))
     assert len(decode_audio(tmp_path / "a.FLAC")[0]) == len(values)  # exactly as many bytes as are allowed
-    monkeypatch.setattr("mallow.samples._audio.ALWAYS_ALLOWED", 8 * len(values) - 1)
+    monkeypatch.setattr("mallow.samples._media.ALWAYS_ALLOWED", 8 * len(values) - 1)
     with pytest.raises(InputError, match=r"a\.FLAC: .* expands to more than 1e-09 times its size"):
         decode_audio(tmp_path / "a.FLAC")
-    monkeypatch.setattr("mallow.samples._audio.DEFAULT_LIMITS", Limits(expansion=1e3))
+    monkeypatch.setattr("mallow.samples._media.DEFAULT_LIMITS", Limits(expansion=1e3))
     assert len(decode_audio(tmp_path / "a.FLAC")[0]) == len(values)  # by the size of its file
 
 

@@ -14,8 +14,8 @@ from mallow import InputError
 from mallow.samples import Limits
 from mallow.samples._entries import BadEntryError
 from mallow.samples._eval_logs import plain_harness_rows
-from mallow.samples._limits import ALWAYS_ALLOWED, check_expansion, nesting_depth
 from mallow.samples._streams import decode_lines, decompress, file_format, is_gzip, is_pipe, seekable
+from mallow.samples._value_checks import ALWAYS_ALLOWED, check_expansion, nesting_depth
 
 # --- eval logs
 
@@ -161,7 +161,7 @@ def test_what_is_compressed_is_expanded_as_far_as_allowed(monkeypatch):
     plain = io.BufferedReader(io.BytesIO(data))
     assert decompress(plain, "a", Limits()) is plain
     assert seekable(plain, "a") is plain
-    monkeypatch.setattr("mallow.samples._limits.ALWAYS_ALLOWED", 70_000)
+    monkeypatch.setattr("mallow.samples._value_checks.ALWAYS_ALLOWED", 70_000)
     with pytest.raises(InputError, match=r"^a: expands to more than 20 times its size, 0 MB or more from 0\.00 MB"):
         decompress(io.BufferedReader(io.BytesIO(gzip.compress(data))), "a", Limits(expansion=20)).read()
     short = io.BufferedReader(io.BytesIO(gzip.compress(data)[:-5]))

@@ -284,7 +284,7 @@ def test_only_samples_of_an_archive_are_read(tmp_path):
 
 
 def test_a_log_may_not_expand_too_far(tmp_path, monkeypatch):
-    monkeypatch.setattr("mallow.samples._limits.ALWAYS_ALLOWED", 5000)
+    monkeypatch.setattr("mallow.samples._value_checks.ALWAYS_ALLOWED", 5000)
     long = {**GOOD, "notes": "x" * 20_000}
     path = write_log(tmp_path / "log.eval", ("samples/1.json", long), ("samples/2.json", GOOD))
     with pytest.raises(InputError, match=r"log\.eval: expands to more than 10 times its size"):

@@ -35,7 +35,6 @@ into tokens, and values for different choices cannot be compared:
 An end-of-text token counts like any other token: remove it first. An empty text is a text without n-grams.
 """
 
-from mallow.baselines._build_table import table
 from mallow.baselines._discriminator import TunedDiscriminator, discriminator_accuracy, tuned_discriminator_accuracy
 from mallow.baselines._frechet import (
     Moments,
@@ -75,7 +74,7 @@ from mallow.baselines._statistics import (
     text_statistics,
     zipf_coefficient,
 )
-from mallow.baselines._table import Row, Table
+from mallow.baselines._table import Row, Table, table
 
 __all__ = [
     "KernelDistances",

@@ -24,17 +24,10 @@ _TOKENIZERS: dict[str, Callable[[str], Any]] = {"whitespace": str.split, "regex"
 
 
 class Corpus(NamedTuple):
-    """Tokenised texts.
+    """Tokenised texts."""
 
-    Attributes
-    ----------
-    tokens : int64 array
-        The tokens of all texts, one text after another, numbered from 0; at least one.
-    lengths : int64 array (texts,)
-    """
-
-    tokens: Ints
-    lengths: Ints
+    tokens: Ints  # of all texts, one text after another, numbered from 0; at least one
+    lengths: Ints  # (texts,)
 
 
 def check_several(texts: Sequence[Text], *, least: int, why: str) -> list[Text]:
@@ -49,7 +42,11 @@ def check_several(texts: Sequence[Text], *, least: int, why: str) -> list[Text]:
 
 def make_corpus(texts: Sequence[Text], tokenize: Tokenize) -> Corpus:
     """The texts, tokenised and checked."""
-    split = _find_tokenizer(tokenize)
+    if not callable(tokenize) and tokenize not in _TOKENIZERS:
+        raise InputError(
+            f"`tokenize` must be 'whitespace', 'regex' or a function from a text to its tokens; got {tokenize!r}."
+        )
+    split = tokenize if callable(tokenize) else _TOKENIZERS[tokenize]
     number: dict[Hashable, int] = {}
     tokens: list[int] = []
     lengths: list[int] = []
@@ -81,22 +78,13 @@ def tokenizer_label(tokenize: Tokenize) -> str:
 
 @dataclass(frozen=True, eq=False)
 class NGrams:
-    """The n-grams of one length: one entry per distinct n-gram of each text, sorted by n-gram, then by text.
-
-    Attributes
-    ----------
-    n : int
-    gram, text, count : int64 arrays of one length
-        The n-gram, numbered from 0. The text; how often it occurs there.
-    totals : int64 array (texts,)
-        The number of all n-grams of each text.
-    """
+    """The n-grams of one length: one entry per distinct n-gram of each text, sorted by n-gram, then by text."""
 
     n: int
-    gram: Ints
+    gram: Ints  # numbered from 0
     text: Ints
-    count: Ints
-    totals: Ints
+    count: Ints  # how often the n-gram occurs in the text
+    totals: Ints  # (texts,): the number of all n-grams of each text
 
 
 def count_ngrams(corpus: Corpus, order: int) -> list[NGrams]:
@@ -123,16 +111,6 @@ def require_ngrams(ngrams: NGrams) -> NGrams:
     if len(ngrams.gram) == 0:
         raise InputError(f"`texts` must include a text of at least {ngrams.n} tokens, but there is no {ngrams.n}-gram.")
     return ngrams
-
-
-def _find_tokenizer(tokenize: Tokenize) -> Callable[[str], Any]:
-    if callable(tokenize):
-        return tokenize
-    if tokenize not in _TOKENIZERS:
-        raise InputError(
-            f"`tokenize` must be 'whitespace', 'regex' or a function from a text to its tokens; got {tokenize!r}."
-        )
-    return _TOKENIZERS[tokenize]
 
 
 def _check_tokens(tokens: Any, message: str) -> Sequence[Hashable]:

@@ -14,7 +14,7 @@ import numpy as np
 from mallow._checks import whole
 from mallow._files import atomic_file, make_folder
 from mallow._optional import did_you_mean
-from mallow.baselines._points import ROWS, Doubles, as_generator, check_chunk, check_sample, thread_count
+from mallow.baselines._points import ROWS, Doubles, as_generator, check_sample, thread_count
 from mallow.engine import ordered_map, single_threaded_blas
 from mallow.errors import Caveat, InputError, WithCaveats, warns
 from mallow.estimate import Features
@@ -64,7 +64,10 @@ class Moments:
     @classmethod
     def of(cls, points: Any) -> Moments:
         """The moments of points (n, d). A single row is allowed, since it may be the last part of a stream."""
-        return _moments(check_chunk(points))
+        array = np.asarray(points)
+        if array.ndim == 2 and len(array) == 1:
+            return _moments(check_sample("points", np.repeat(array, 2, axis=0))[:1])
+        return _moments(check_sample("points", array))
 
     def merge(self, other: Moments) -> Moments:
         """The moments of the two samples taken together."""
@@ -117,7 +120,10 @@ def frechet_distance(reference: Any, model: Any) -> WithCaveats[float]:
     >>> frechet_distance(x, y)
     1.0
     """
-    x, y = _sample_or_moments("reference", reference), _sample_or_moments("model", model)
+    x, y = (
+        sample if isinstance(sample, Moments) else check_sample(name, sample)
+        for name, sample in (("reference", reference), ("model", model))
+    )
     caveats = _check_sizes(x, y)
     with single_threaded_blas():  # the same bits on any number of processors
         mean_x, root_x = _mean_and_root(x)
@@ -126,10 +132,6 @@ def frechet_distance(reference: Any, model: Any) -> WithCaveats[float]:
     spread = float((root_x**2).sum()) + float((root_y**2).sum())
     distance = float(((mean_x - mean_y) ** 2).sum()) + spread - 2.0 * float(shared.sum())
     return WithCaveats(max(distance, 0.0), caveats)
-
-
-def _sample_or_moments(name: str, sample: Any) -> Moments | Features:
-    return sample if isinstance(sample, Moments) else check_sample(name, sample)
 
 
 def _check_sizes(x: Moments | Features, y: Moments | Features) -> tuple[Caveat, ...]:
@@ -158,8 +160,7 @@ def _mean_and_root(sample: Moments | Features) -> tuple[Doubles, Doubles]:
     if not isinstance(sample, Moments):
         if len(sample) < sample.shape[1]:
             mean = sample.mean(axis=0, dtype=np.float64)
-            centred = sample - mean
-            return mean, centred / math.sqrt(len(sample) - 1)
+            return mean, (sample - mean) / math.sqrt(len(sample) - 1)
         sample = _moments(sample)
     values, vectors = np.linalg.eigh(sample.covariance)
     values[: max(0, len(values) - sample.n + 1)] = 0.0  # n points span n − 1 axes, and the rest is rounding
@@ -307,13 +308,11 @@ def find_statistics(name: str) -> Path | None:
 
 
 def _path_of(name: str) -> Path:
-    if _is_path(name):
-        if not name.endswith(".npz"):
-            raise InputError(f"the statistics must go to a file that ends in .npz, or have a plain name; got {name!r}.")
-        return Path(name).expanduser()
-    if not _NAME.fullmatch(name):
+    if _is_path(name) and not name.endswith(".npz"):
+        raise InputError(f"the statistics must go to a file that ends in .npz, or have a plain name; got {name!r}.")
+    if not (_is_path(name) or _NAME.fullmatch(name)):
         raise InputError(f"the name of statistics must consist of letters, digits, dots and hyphens; got {name!r}.")
-    return _folder() / f"{name}.npz"
+    return Path(name).expanduser() if _is_path(name) else _folder() / f"{name}.npz"
 
 
 def _is_path(name: str) -> bool:

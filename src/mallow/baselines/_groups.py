@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
+from mallow._optional import find_plugin, plugin_names
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._discriminator import discriminator_accuracy
 from mallow.baselines._frechet import Moments, frechet_distance, frechet_limit
@@ -15,7 +17,7 @@ from mallow.baselines._likelihoods import perplexity
 from mallow.baselines._ngram_mauve import ngram_mauve
 from mallow.baselines._precision_recall import precision_recall
 from mallow.baselines._statistics import distinct, repetition, text_statistics
-from mallow.baselines._table import distance_from
+from mallow.engine import bar
 from mallow.errors import Caveat, InputError
 from mallow.estimate import Features
 from mallow.evaluate import summary_values
@@ -34,6 +36,8 @@ from mallow.theory.transport import (
 
 Outcome = tuple[dict[str, float], list[Caveat]]
 """Values by name of the measure, and caveats about them."""
+Group = tuple[str, Sequence[str], Callable[[str], Outcome]]
+"""The name of some measures, the systems that have them ("" is the reference), and how they are measured."""
 Runs = Callable[[], Sequence[Masses]]
 """Returns the masses of MAUVE* for every repeat. They are computed at the first call."""
 
@@ -54,26 +58,21 @@ _DIVERGENCES = {_TITLES.get(name, name): divergence for name, divergence in DIVE
 _PLAIN = {"TV": TV, "Hellinger²": HELLINGER2}  # divergences that the paper also reports without a frontier: table:fdiv
 
 IDEALS = {
-    "5-gram MAUVE": 1.0,
-    "Fréchet distance": 0.0,
-    "kernel distance": 0.0,
-    "FD∞": 0.0,
-    "Gaussian kernel distance": 0.0,
-    "sliced transport": 0.0,
-    "precision": 1.0,
-    "recall": 1.0,
-    "density": 1.0,
-    "coverage": 1.0,
+    **dict.fromkeys(("Fréchet distance", "kernel distance", "FD∞", "Gaussian kernel distance"), 0.0),
+    **dict.fromkeys(("sliced transport", "transport", "quantised transport"), 0.0),
+    **dict.fromkeys(("5-gram MAUVE", "MAUVE_OT", "MAUVE_OT bary"), 1.0),
+    **dict.fromkeys(("precision", "recall", "density", "coverage"), 1.0),
     "discriminator": 0.5,
-    "transport": 0.0,
-    "quantised transport": 0.0,
-    "MAUVE_OT": 1.0,
-    "MAUVE_OT bary": 1.0,
     **{f"MAUVE* {name}": 1.0 for name in _DIVERGENCES},
     **{f"{title} {name}": 0.0 for title in ("FI", "Mid") for name in _DIVERGENCES},
     **{f"{name}*": 0.0 for name in _PLAIN},
 }
 """The values of two equal distributions, for all measures of which the reference has no value of its own."""
+
+
+def distance_from(ideal: float, value: float) -> float:
+    """|value − ideal|; 0 if both are infinite, and where an unbiased estimate of a distance fell below 0."""
+    return 0.0 if value == ideal or value < ideal == 0.0 else abs(value - ideal)
 
 
 def measure_texts(texts: Sequence[str], tokenize: Tokenize, scorer: NextToken | None) -> Outcome:
@@ -110,15 +109,8 @@ def measure_features(x: Features, y: Features, seed: int) -> Outcome:
 def _measure_distances(x: Features, y: Features) -> Outcome:
     frechet, caveats = frechet_distance.quiet(x, y)
     shares = precision_recall(x, y)
-    values = {
-        "Fréchet distance": frechet,
-        "kernel distance": kernel_distance(x, y),
-        "precision": shares.precision,
-        "recall": shares.recall,
-        "density": shares.density,
-        "coverage": shares.coverage,
-    }
-    return values, list(caveats)
+    values = {name: getattr(shares, name) for name in ("precision", "recall", "density", "coverage")}
+    return {"Fréchet distance": frechet, "kernel distance": kernel_distance(x, y), **values}, list(caveats)
 
 
 def measure_more_features(x: Features, y: Features, seed: int) -> Outcome:
@@ -185,10 +177,8 @@ def measure_frontiers(runs: Runs) -> Outcome:
         for summary, title in _SUMMARY_TITLES.items():
             by_title[title][f"{title} {name}"] = float(np.mean(values[summary]))
         caveats += [caveat for masses in all_masses for caveat in frontier.quiet(masses, divergence).caveats]
-    by_title[""] = {
-        f"{name}*": float(np.mean([divergence(masses) for masses in all_masses])) for name, divergence in _PLAIN.items()
-    }
-    return {name: value for values in by_title.values() for name, value in values.items()}, caveats
+    plain = {f"{name}*": float(np.mean([divergence(m) for m in all_masses])) for name, divergence in _PLAIN.items()}
+    return {name: value for values in (*by_title.values(), plain) for name, value in values.items()}, caveats
 
 
 def _area(curve: Frontier) -> float:
@@ -260,13 +250,10 @@ def _measure(
     """The chosen measures of two sets, and of the reference."""
     values: dict[str, float] = {}
     references = dict(ideals)
-    statistics: dict[str, Callable[[Sequence[str]], float]] = {
-        "repetition": lambda texts: repetition(texts, tokenize=tokenize),
-        "distinct-4": lambda texts: distinct(texts, 4, tokenize=tokenize),
-    }
-    for name, statistic in statistics.items():
+    for name, statistic in (("repetition", repetition), ("distinct-4", distinct)):
         if name in measures:
-            values[name], references[name] = statistic(y.require_texts()), statistic(x.require_texts())
+            values[name] = statistic(y.require_texts(), tokenize=tokenize)
+            references[name] = statistic(x.require_texts(), tokenize=tokenize)
     distances, _ = _measure_distances(x.require_features(), y.require_features())
     return values | {name: value for name, value in distances.items() if name in measures}, references
 
@@ -275,3 +262,65 @@ def _half(replicates: Sequence[float]) -> float:
     """The half-width of a 95% interval by the jackknife that leaves out a group."""
     values = np.asarray(replicates, dtype=np.float64)
     return float(_T * math.sqrt((GROUPS - 1) / GROUPS * np.sum((values - values.mean()) ** 2)))
+
+
+def find_noise(
+    sets: Mapping[str, Samples],
+    main: Sequence[str],
+    ideals: dict[str, float],
+    values: Mapping[str, dict[str, float]],
+    tokenize: Tokenize,
+    seed: int,
+    runs: Callable[[str], list[Masses]],
+) -> dict[str, dict[str, tuple[float, float]]]:
+    """The noise of the main measures of every system."""
+    noise = {}
+    systems = [name for name in sets if name]
+    with bar("intervals", len(systems)) as show:
+        for done, name in enumerate(systems):
+            show(done, f"{name}: {done}/{len(systems)} systems")
+            noise[name] = sampling_noise(sets[""], sets[name], main, ideals, tokenize, seed)
+            noise[name]["discriminator"] = accuracy_noise(sets[""], sets[name], values[name]["discriminator"])
+            noise[name]["MAUVE* KL"] = score_noise(sets[""], sets[name], runs(name))
+    return noise
+
+
+def list_groups(
+    sets: Mapping[str, Samples],
+    tokenize: Tokenize,
+    scorer: NextToken | None,
+    seed: int,
+    runs: Callable[[str], list[Masses]],
+    *,
+    transport: bool,
+) -> list[Group]:
+    """All groups of measures, in the order of the rows of the table."""
+    systems = [name for name in sets if name]
+    x, points = sets[""].require_features(), {name: sets[name].require_features() for name in systems}
+    groups: list[Group] = []
+    if sets[""].kind == "text":
+        texts = {name: samples.require_texts() for name, samples in sets.items()}
+        groups.append(("text", list(sets), lambda name: measure_texts(texts[name], tokenize, scorer)))
+        groups.append(("5-grams", systems, lambda name: measure_ngrams(texts[""], texts[name])))
+    groups.append(("features", systems, lambda name: measure_features(x, points[name], seed)))
+    groups.append(("more features", [""], lambda name: measure_diversity(x)))
+    groups.append(("more features", systems, lambda name: measure_more_features(x, points[name], seed)))
+    for plugin in plugin_names("metrics"):
+        metric = find_plugin("metrics", plugin)
+        groups.append(("plugins", systems, partial(_measure_plugin, plugin, metric, x, points)))
+    if transport:
+        groups.append(("transport", [""], lambda name: measure_transport_of_reference(x)))
+        groups.append(("transport", systems, lambda name: measure_transport(x, points[name], partial(runs, name))))
+    groups.append(("frontier", systems, lambda name: measure_frontiers(partial(runs, name))))
+    return groups
+
+
+def _measure_plugin(
+    name: str, metric: Callable[..., float], x: Features, points: Mapping[str, Features], system: str
+) -> Outcome:
+    """A metric of another package: a function of two arrays of features."""
+    try:
+        value = float(metric(x, points[system]))
+    except Exception as error:  # code of other packages may raise anything
+        return {}, [Caveat("left out", f"{name} is left out: it raised {type(error).__name__}: {error}")]
+    return {name: value}, []

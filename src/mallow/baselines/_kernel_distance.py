@@ -181,15 +181,12 @@ def gaussian_kernel_distance(reference: Any, model: Any, *, bandwidth: float = 1
     19.90033
     """
     positive("bandwidth", bandwidth)
-    x, y = (_unit_rows(side.astype(np.float64)) for side in check_pair(reference, model))
+    sides = [side.astype(np.float64) for side in check_pair(reference, model)]
+    lengths = [np.sqrt(np.einsum("ij,ij->i", side, side)) for side in sides]
+    x, y = (side / np.where(length > 0, length, 1.0)[:, None] for side, length in zip(sides, lengths, strict=True))
     with single_threaded_blas():
         within = _mean_kernel(x, x, bandwidth) + _mean_kernel(y, y, bandwidth)
         return _SCALE * (within - 2.0 * _mean_kernel(x, y, bandwidth))
-
-
-def _unit_rows(points: Doubles) -> Doubles:
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
-    return points / np.where(lengths > 0, lengths, 1.0)[:, None]
 
 
 def _mean_kernel(x: Doubles, y: Doubles, bandwidth: float) -> float:

@@ -1,10 +1,4 @@
-"""How likely human and generated texts are under language models: perplexity, and all such measures in one result.
-
-Generation perplexity asks a scoring model how likely texts are, human or generated (paper: baseline metrics, Gen.
-PPL.). `language_modelling` asks the converse question: how likely human text is under the model that is evaluated and
-its decoding rules (paper: tab:mauve:expt:webtext-app-LM; Martins, Marinho and Martins 2020). It never uses generated
-text.
-"""
+"""How likely human and generated texts are under language models: perplexity, and all such measures in one result."""
 
 from __future__ import annotations
 
@@ -80,16 +74,16 @@ def perplexity(
     >>> perplexity(scorer, ["to be"]) < perplexity(scorer, ["be to"])
     True
     """
-    scores = np.concatenate(token_log_probs(scorer, texts, prefixes=prefixes, batch=batch))
-    return exp_or_infinity(-math.fsum(scores) / len(scores))
+    return _perplexity_of(np.concatenate(token_log_probs(scorer, texts, prefixes=prefixes, batch=batch)))
 
 
 def text_perplexities(
     scorer: NextToken, texts: Sequence[Text], *, prefixes: Sequence[Sequence[int]] | None = None, batch: int = 64
 ) -> NDArray[np.float64]:
     """The perplexity of each text, shape (n,); parameters as in `perplexity`."""
-    texts_scores = token_log_probs(scorer, texts, prefixes=prefixes, batch=batch)
-    return np.array([exp_or_infinity(-math.fsum(scores) / len(scores)) for scores in texts_scores])
+    return np.array(
+        [_perplexity_of(scores) for scores in token_log_probs(scorer, texts, prefixes=prefixes, batch=batch)]
+    )
 
 
 def perplexity_gap(scorer: NextToken, reference: Sequence[Text], model: Sequence[Text], *, batch: int = 64) -> float:
@@ -108,6 +102,10 @@ def perplexity_gap(scorer: NextToken, reference: Sequence[Text], model: Sequence
 def exp_or_infinity(value: float) -> float:
     """exp, with ∞ instead of an OverflowError."""
     return math.exp(value) if value < 709.0 else math.inf
+
+
+def _perplexity_of(log_probs: Floats) -> float:
+    return exp_or_infinity(-math.fsum(log_probs) / len(log_probs))
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ def _average(log_q: Floats, squares: Floats, vocabulary: int, epsilon: float) ->
     js = np.maximum(_LOG_2 + (q_log_q - (1.0 + q) * np.log1p(q)) / 2.0, 0.0)
     # math.fsum is exact, so that the order of the texts has no effect.
     return LanguageModelling(
-        perplexity=exp_or_infinity(-math.fsum(log_q) / count),
+        perplexity=_perplexity_of(log_q),
         epsilon_perplexity=exp_or_infinity(math.log1p(epsilon * vocabulary) - math.fsum(np.log(q + epsilon)) / count),
         sparsemax=1.0 - math.fsum(loss) / count,
         js=math.fsum(js) / count,
@@ -338,6 +336,10 @@ def likelihoods(
     >>> result.generation_perplexity["human"] < result.generation_perplexity["generated"]
     True
     """
+
+    def model_label(scored: NextToken) -> str:
+        return str(getattr(scored, "name", None) or type(scored).__name__)
+
     chosen = find_decoder(decoder)
     if isinstance(chosen, Greedy):
         chosen = Sampling((TopK(1),))
@@ -354,17 +356,13 @@ def likelihoods(
     perplexities: dict[str, float] = {}
     curve, summaries = None, {}
     if surrogate is not None:
-        scored = {
-            "human": token_log_probs(surrogate, reference),
-            "generated": token_log_probs(surrogate, generated),
-        }
-        for side, texts_scored in scored.items():
-            tokens = np.concatenate(texts_scored)
-            perplexities[side] = exp_or_infinity(-math.fsum(tokens) / len(tokens))
+        sides = {"human": reference, "generated": generated}
+        scored = {side: token_log_probs(surrogate, texts) for side, texts in sides.items()}
+        perplexities = {side: _perplexity_of(np.concatenate(scores)) for side, scores in scored.items()}
         p_at_p, p_at_q = (np.array([math.fsum(text) for text in texts_scored]) for texts_scored in scored.values())
         q_at_p, q_at_q = (
             np.array([math.fsum(log_probs) for log_probs in token_log_probs(model, texts, rules=rules)])
-            for texts in (reference, generated)
+            for texts in sides.values()
         )
         curve = compute_direct_frontier(p_at_p, q_at_p, p_at_q, q_at_q)
         caveats = curve.caveats
@@ -376,8 +374,7 @@ def likelihoods(
     if not math.isfinite(human.perplexity):
         message = (
             f"{human.impossible:.1%} of the tokens of human text are impossible under this decoder, so that its "
-            f"perplexity "
-            "is infinite: compare ε-perplexities."
+            "perplexity is infinite: compare ε-perplexities."
         )
         caveats += (Caveat("infinite perplexity", message, values={"impossible": human.impossible}),)
     return Likelihoods(
@@ -385,13 +382,9 @@ def likelihoods(
         generation_perplexity=perplexities,
         frontier=curve,
         summaries=summaries,
-        model=_label(model),
-        surrogate="" if surrogate is None else _label(surrogate),
+        model=model_label(model),
+        surrogate="" if surrogate is None else model_label(surrogate),
         decoder=chosen.name,
         n=(len(reference), len(generated)),
         caveats=caveats,
     )
-
-
-def _label(model: NextToken) -> str:
-    return str(getattr(model, "name", None) or type(model).__name__)

@@ -40,14 +40,6 @@ def check_sample(name: str, points: Any) -> Features:
     return _refuse_large(name, checked_features(name, points))
 
 
-def check_chunk(points: Any) -> Features:
-    """A part of a sample, which may be a single row."""
-    array = np.asarray(points)
-    if array.ndim == 2 and len(array) == 1:
-        return check_sample("points", np.repeat(array, 2, axis=0))[:1]
-    return check_sample("points", array)
-
-
 def rescale(x: Features, y: Features) -> tuple[Features, Features]:
     """Both samples, divided by the same power of two if their squares could overflow or vanish.
 

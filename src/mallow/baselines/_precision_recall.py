@@ -140,8 +140,8 @@ def _weighted_order_statistic(row: Indices, values: Doubles, times: Indices, ran
 def _count_balls(p: Cloud, radius_p: Doubles, q: Cloud, radius_q: Doubles) -> tuple[Indices, Flags, Flags]:
     """Which points lie in which balls.
 
-    Returns the number of balls of p around each point of q, whether the ball of each point of p contains a point of q,
-    and whether each point of p lies in a ball of q.
+    The number of balls of p around each point of q, whether the ball of each point of p contains a point of q, and
+    whether each point of p lies in a ball of q.
     """
 
     def block_counts(rows: slice) -> tuple[Indices, Flags, Flags]:
@@ -191,29 +191,14 @@ def _compare(about: NDArray[Any], limit: Doubles, slack_row: NDArray[Any], slack
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """The distinct rows of a sample; without removing duplicates, a model that repeats itself would be full of ties.
+    """The distinct rows of a sample; without removing duplicates, a model that repeats itself would be full of ties."""
 
-    Attributes
-    ----------
-    rows : array (n, d)
-        The sample itself.
-    distinct : int64 array (g,)
-        The places of the distinct rows.
-    times : int64 array (g,)
-        How often each of them occurs.
-    centre : float64 array (d,)
-    single : float32 array (g, d)
-        The distinct rows minus `centre`.
-    norms : float64 array (g,)
-        Their squared lengths.
-    """
-
-    rows: Features
-    distinct: Indices
-    times: Indices
-    centre: Doubles
-    single: NDArray[np.float32]
-    norms: Doubles
+    rows: Features  # (n, d): the sample itself
+    distinct: Indices  # (g,): the places of the distinct rows
+    times: Indices  # (g,): how often each of them occurs
+    centre: Doubles  # (d,)
+    single: NDArray[np.float32]  # (g, d): the distinct rows minus `centre`
+    norms: Doubles  # (g,): their squared lengths
 
     def centred(self, block: slice) -> Doubles:
         """Some of the distinct rows minus `centre`, in float64."""

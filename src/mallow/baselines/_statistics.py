@@ -30,6 +30,7 @@ RANKS = 5000  # from the code of Holtzman et al. (2020), which the paper uses
 ORDER = 4  # paper: baseline metrics, self-BLEU(4)
 SMOOTHING = 0.1  # ε of method 1 in Chen and Cherry (2014), and in the code of Holtzman et al. (2020)
 
+_PAIRS = "self-BLEU compares each text with the others"
 _MANY_SHORT = 0.05  # share of texts that are too short for an n-gram; chosen: below it the mean hardly depends on them
 
 
@@ -106,7 +107,7 @@ def text_statistics(texts: Sequence[Text], *, tokenize: Tokenize = "whitespace")
     >>> statistics.repetition, round(statistics.self_bleu, 3), statistics.tokens
     (0.0, 0.145, 16)
     """
-    texts = check_two(texts)
+    texts = check_several(texts, least=2, why=_PAIRS)
     corpus = make_corpus(texts, tokenize)
     ngrams = count_ngrams(corpus, ORDER)
     return TextStatistics(
@@ -114,7 +115,7 @@ def text_statistics(texts: Sequence[Text], *, tokenize: Tokenize = "whitespace")
         repetition=float(find_repetitions(corpus).mean()),
         distinct=distinct_share(ngrams[3]),
         diversity=diversity_product(ngrams),
-        self_bleu=exact_mean(score_all(ngrams, corpus.lengths)),
+        self_bleu=math.fsum(score_all(ngrams, corpus.lengths)) / len(texts),
         texts=len(texts),
         tokens=len(corpus.tokens),
         tokenize=tokenizer_label(tokenize) if any(isinstance(text, str) for text in texts) else "tokens",
@@ -227,20 +228,7 @@ def diversity_product(ngrams: Sequence[NGrams]) -> float:
 def repetition(
     texts: Sequence[Text], *, copies: int = 2, shortest: int = 1, tokenize: Tokenize = "whitespace"
 ) -> float:
-    """The share of texts that end in copies of one phrase, from 0 to 1; options as in `text_repetitions`.
-
-    Examples
-    --------
-    >>> repetition(["and so on and so on", "and so on"])
-    0.5
-    """
-    return float(text_repetitions(texts, copies=copies, shortest=shortest, tokenize=tokenize).mean())
-
-
-def text_repetitions(
-    texts: Sequence[Text], *, copies: int = 2, shortest: int = 1, tokenize: Tokenize = "whitespace"
-) -> NDArray[np.bool_]:
-    """Whether each text ends in contiguous copies of one phrase, token by token; shape (n,).
+    """The share of texts that end in contiguous copies of one phrase, token by token, from 0 to 1.
 
     The phrase may have any length, as the paper says, so that a text that ends in the same token twice, "very very",
     counts. With "regex", so does a text that ends in "...", and with a model's tokens one that ends in two line breaks.
@@ -259,25 +247,19 @@ def text_repetitions(
 
     Examples
     --------
-    >>> text_repetitions(["and so on and so on", "it is very very", "again and again"]).tolist()
-    [True, True, False]
+    >>> repetition(["and so on and so on", "and so on"])
+    0.5
     """
+    return float(text_repetitions(texts, copies=copies, shortest=shortest, tokenize=tokenize).mean())
+
+
+def text_repetitions(
+    texts: Sequence[Text], *, copies: int = 2, shortest: int = 1, tokenize: Tokenize = "whitespace"
+) -> NDArray[np.bool_]:
+    """Whether each text ends in copies of one phrase, shape (n,); options as in `repetition`."""
     whole("copies", copies, least=2)
     whole("shortest", shortest, least=1)
     return find_repetitions(make_corpus(texts, tokenize), copies=copies, shortest=shortest)
-
-
-def find_repetitions(corpus: Corpus, *, copies: int = 2, shortest: int = 1) -> NDArray[np.bool_]:
-    """Whether each text of a corpus ends in copies of one phrase."""
-    texts = np.split(corpus.tokens, np.cumsum(corpus.lengths)[:-1])
-    return np.array([_ends_in_copies(tokens[::-1], copies, shortest) for tokens in texts])
-
-
-def _ends_in_copies(backwards: Ints, copies: int, shortest: int) -> bool:
-    # A copy can only end where the last token occurs again, which leaves few lengths to check.
-    longest = len(backwards) // copies
-    lengths = shortest + np.flatnonzero(backwards[shortest : longest + 1] == backwards[:1])
-    return any(np.array_equal(backwards[: n * (copies - 1)], backwards[n : n * copies]) for n in lengths)
 
 
 @warns
@@ -287,26 +269,9 @@ def self_bleu(
     """The mean BLEU of each text against all other texts, from 0 to 1: the lower, the more diverse the texts are.
 
     The paper averages over 1,000 of its 5,000 texts, each against all others, because comparing all pairs takes hours;
-    here all texts are used, in seconds. Options as in `text_self_bleus`.
+    here all texts are used, exactly, in seconds (Zhu et al. 2018).
 
-    Examples
-    --------
-    >>> self_bleu(["the cat sat on the mat"] * 2)
-    1.0
-    >>> self_bleu(["the cat sat on the mat", "a dog ran to his bowl"])
-    0.0
-    """
-    values, caveats = text_self_bleus.quiet(texts, order=order, smoothing=smoothing, tokenize=tokenize)
-    return WithCaveats(exact_mean(values), caveats)
-
-
-@warns
-def text_self_bleus(
-    texts: Sequence[Text], *, order: int = ORDER, smoothing: float = SMOOTHING, tokenize: Tokenize = "whitespace"
-) -> WithCaveats[Floats]:
-    """The BLEU of each text with all other texts as references, shape (n,), computed exactly (Zhu et al. 2018).
-
-    This is the geometric mean, with equal weights, of the precisions for n = 1 … order, times the brevity penalty
+    BLEU is the geometric mean, with equal weights, of the precisions for n = 1 … order, times the brevity penalty
     min(1, exp(1 − r / length)), where r is the length of the other text that is closest in length (the shorter one of
     two). The precision is the share of a text's n-grams that match, where an n-gram matches at most as often as it
     occurs in any single other text. For this, the two largest counts of each n-gram are enough, and no pairs of texts
@@ -314,8 +279,8 @@ def text_self_bleus(
 
     ``nltk.translate.bleu_score.sentence_bleu`` with ``method1`` gives the same result in all cases. sacreBLEU's
     ``smooth_method="floor"`` without effective order gives the same for texts of at least `order` tokens, and 0 for
-    shorter ones. Limits: 1 for a text of at least `order` tokens that has a duplicate, 0 for an empty text or one that
-    shares no token with any other.
+    shorter ones. Limits of a text: 1 if it has at least `order` tokens and a duplicate, 0 if it is empty or shares no
+    token with any other.
 
     Parameters
     ----------
@@ -333,20 +298,26 @@ def text_self_bleus(
 
     Examples
     --------
-    >>> text_self_bleus(["the cat sat on the mat", "the dog sat on the rug", "the cat sat"], order=2).round(3)
-    array([0.816, 0.516, 0.368])
+    >>> self_bleu(["the cat sat on the mat"] * 2)
+    1.0
+    >>> self_bleu(["the cat sat on the mat", "a dog ran to his bowl"])
+    0.0
     """
+    values, caveats = text_self_bleus.quiet(texts, order=order, smoothing=smoothing, tokenize=tokenize)
+    return WithCaveats(math.fsum(values) / len(values), caveats)  # exact, so that the order of the texts has no effect
+
+
+@warns
+def text_self_bleus(
+    texts: Sequence[Text], *, order: int = ORDER, smoothing: float = SMOOTHING, tokenize: Tokenize = "whitespace"
+) -> WithCaveats[Floats]:
+    """The BLEU of each text with all other texts as references, shape (n,); options as in `self_bleu`."""
     whole("order", order, least=1)
     if smoothing != 0:
         open_unit("smoothing", smoothing, why=" Pass 0 for no smoothing.")
-    corpus = make_corpus(check_two(texts), tokenize)
+    corpus = make_corpus(check_several(texts, least=2, why=_PAIRS), tokenize)
     values = score_all(count_ngrams(corpus, order), corpus.lengths, float(smoothing))
     return WithCaveats(values, short_text_caveats(corpus, order))
-
-
-def check_two(texts: Sequence[Text]) -> list[Text]:
-    """The texts as a list, if there are at least two."""
-    return check_several(texts, least=2, why="self-BLEU compares each text with the others")
 
 
 def short_text_caveats(corpus: Corpus, order: int = ORDER) -> tuple[Caveat, ...]:
@@ -374,9 +345,17 @@ def score_all(ngrams: Sequence[NGrams], lengths: Ints, smoothing: float = SMOOTH
     return np.exp(penalty + logs / len(ngrams))
 
 
-def exact_mean(values: Floats) -> float:
-    """The mean by an exact sum, so that the order of the texts has no effect."""
-    return math.fsum(values) / len(values)
+def find_repetitions(corpus: Corpus, *, copies: int = 2, shortest: int = 1) -> NDArray[np.bool_]:
+    """Whether each text of a corpus ends in copies of one phrase."""
+
+    def ends_in_copies(backwards: Ints) -> bool:
+        # A copy can only end where the last token occurs again, which leaves few lengths to check.
+        longest = len(backwards) // copies
+        lengths = shortest + np.flatnonzero(backwards[shortest : longest + 1] == backwards[:1])
+        return any(np.array_equal(backwards[: n * (copies - 1)], backwards[n : n * copies]) for n in lengths)
+
+    texts = np.split(corpus.tokens, np.cumsum(corpus.lengths)[:-1])
+    return np.array([ends_in_copies(tokens[::-1]) for tokens in texts])
 
 
 def _clipped_counts(ngrams: NGrams) -> Ints:

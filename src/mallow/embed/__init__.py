@@ -34,9 +34,8 @@ from mallow.embed._preprocess import FidPreprocess, Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points
 from mallow.embed._sentence_model import SentenceModel
 from mallow.embed._shards import embed_shards, shard_kind
-from mallow.embed._string_kernels import NGramKernel
+from mallow.embed._string_kernels import NGramKernel, SubsequenceKernel
 from mallow.embed._style import style
-from mallow.embed._subsequence_kernel import SubsequenceKernel
 from mallow.embed._texture import texture
 from mallow.embed._word_vectors import WordVectors, glove
 

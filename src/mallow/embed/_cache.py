@@ -18,11 +18,11 @@ import os
 import secrets
 import time
 import warnings
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,14 +45,7 @@ class DamageError(Exception):
 
 @dataclass(frozen=True)
 class CacheFile:
-    """A file of the cache, with its first line read and checked.
-
-    Attributes
-    ----------
-    path : Path
-    rows : int
-        The number of rows in it.
-    """
+    """A file of the cache, with its first line read and checked."""
 
     path: Path
     rows: int
@@ -76,44 +69,28 @@ class CacheFile:
             raise DamageError(f"it has {size} bytes, not {wanted}")
         return cls(path, facts["rows"], record, start, header)
 
-    def select(self, keys: Container[bytes]) -> dict[bytes, NDArray[Any]]:
-        """The rows of these keys, as far as the file holds them. A `DamageError` if one of them is damaged."""
-        rows = {}
-        for content, records in self._blocks():
-            for place, key in enumerate(records["key"].tolist()):
-                if key in keys:
-                    if not self._is_intact(content, place):
-                        raise DamageError("a row has another digest")
-                    rows[key] = records["row"][place].copy()  # not a view that keeps the whole block in memory
-        return rows
-
-    def intact(self) -> tuple[list[bytes], Points]:
-        """All undamaged rows, with their keys."""
-        keys: list[bytes] = []
-        parts = [np.empty((0, *self._record["row"].shape), self._record["row"].base)]
-        for content, records in self._blocks():
-            places = [place for place in range(len(records)) if self._is_intact(content, place)]
-            keys += records["key"][places].tolist()
-            parts.append(records["row"][places])
-        return keys, np.concatenate(parts)
-
-    def _is_intact(self, content: memoryview, place: int) -> bool:
-        record = content[place * self._record.itemsize : (place + 1) * self._record.itemsize]
-        key, digest, row = record[:KEY_BYTES], record[KEY_BYTES:_ROW_START], record[_ROW_START:]
-        return _digest(self._seed, key, row) == digest
-
-    def _blocks(self) -> Iterator[tuple[memoryview, NDArray[Any]]]:
-        """Blocks of records one after the other, as bytes and as an array."""
+    def read(self, wanted: Container[bytes] | None = None) -> tuple[dict[bytes, NDArray[Any]], int]:
+        """The undamaged rows of these keys (None: of all), as far as the file holds them, and the number of others."""
+        rows: dict[bytes, NDArray[Any]] = {}
+        damaged, size = 0, self._record.itemsize
+        count = max(_BLOCK // size, 1)
         # Read, not mapped: a failing disk then raises an error instead of a signal that ends the process.
-        count = max(_BLOCK // self._record.itemsize, 1)
         with self.path.open("rb") as stream:
             stream.seek(self._start)
             for first in range(0, self.rows, count):
-                size = min(count, self.rows - first) * self._record.itemsize
-                content = stream.read(size)
-                if len(content) != size:
+                content = memoryview(stream.read(min(count, self.rows - first) * size))
+                if len(content) != min(count, self.rows - first) * size:
                     raise DamageError("it is shorter than it was")
-                yield memoryview(content), np.frombuffer(content, self._record)
+                records = np.frombuffer(content, self._record)
+                for place, key in enumerate(records["key"].tolist()):
+                    if wanted is not None and key not in wanted:
+                        continue
+                    record = content[place * size : (place + 1) * size]
+                    if _digest(self._seed, record[:KEY_BYTES], record[_ROW_START:]) == record[KEY_BYTES:_ROW_START]:
+                        rows[key] = records["row"][place].copy()  # not a view that keeps the whole block in memory
+                    else:
+                        damaged += 1
+        return rows, damaged
 
 
 def write_cache_file(path: Path, keys: Sequence[bytes], rows: Points) -> None:
@@ -127,14 +104,10 @@ def write_cache_file(path: Path, keys: Sequence[bytes], rows: Points) -> None:
     digests = [_digest(header, content[s : s + KEY_BYTES], content[s + _ROW_START : s + size]) for s in starts]
     records["digest"] = np.frombuffer(b"".join(digests), f"V{_DIGEST_BYTES}")
     with atomic_file(path) as stream:
-        _write_all(stream, header + _digest(b"", header), records)
-
-
-def _write_all(stream: BinaryIO, head: bytes, records: NDArray[Any]) -> None:
-    stream.write(head)
-    content = records.view(np.uint8).data
-    for start in range(0, len(content), _BLOCK):
-        stream.write(content[start : start + _BLOCK])
+        stream.write(header + _digest(b"", header))
+        content = records.view(np.uint8).data
+        for start in range(0, len(content), _BLOCK):
+            stream.write(content[start : start + _BLOCK])
 
 
 def _record_type(dtype: np.dtype[Any], width: int) -> np.dtype[Any]:
@@ -154,48 +127,25 @@ OLD_FILES = "[0-9]*.npy"  # of versions that wrote no digests; never read
 _STALE = 3600.0  # seconds; chosen: no process takes that long to write a file, so an older hidden file was abandoned
 
 
-@dataclass(frozen=True)
-class Entry:
-    """The entry of one embedder in the cache.
-
-    Attributes
-    ----------
-    name : str
-        The embedder.
-    rows, size : int
-        Number of samples, and of bytes.
-    used : float
-        Time of the last read or write, in seconds since 1970.
-    folder : Path
-        The folder of its files.
-    """
+class Entry(NamedTuple):
+    """The entry of one embedder in the cache."""
 
     name: str
     rows: int
-    size: int
-    used: float
+    size: int  # bytes
+    used: float  # the time of the last read or write, in seconds since 1970
     folder: Path
 
 
-@dataclass(frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """A damaged file of the cache, and the reason."""
 
     path: Path
     reason: str
 
 
-@dataclass(frozen=True)
-class Verification:
-    """The result of a check of the whole cache.
-
-    Attributes
-    ----------
-    files, rows, size : int
-        How many files, rows and bytes were checked.
-    damaged : tuple of Damage
-        The damaged files.
-    """
+class Verification(NamedTuple):
+    """The result of a check of the whole cache: how many files, rows and bytes were checked, and the damaged files."""
 
     files: int
     rows: int
@@ -237,16 +187,18 @@ class Cache:
         wanted, rows, damaged = set(keys), dict[bytes, NDArray[Any]](), list[Damage]()
         for file in data_files(self._home(name)):
             try:
-                selected = CacheFile.open(file).select(wanted)
+                selected, lost = CacheFile.open(file).read(wanted)
+                fault = "a row has another digest" if lost else ""
             except FileNotFoundError:  # another process has pruned it
                 continue
             except OSError as error:
                 damaged.append(Damage(file, f"it cannot be read: {error.strerror or error}"))
                 continue
             except DamageError as error:
-                damaged.append(Damage(file, str(error)))
-                intact = _rescue(file)
-                selected = {key: intact[key] for key in wanted & intact.keys()}
+                selected, fault = {}, str(error)
+            if fault:
+                damaged.append(Damage(file, fault))
+                _rescue(file)
             if selected:
                 with suppress(OSError):
                     os.utime(file)  # pruning removes files that were not read for long
@@ -255,7 +207,12 @@ class Cache:
             if not wanted:
                 break
         if damaged:
-            warnings.warn(_describe_damage(damaged), EstimateWarning, stacklevel=3)
+            path, reason = damaged[0]
+            what = f"The cache file {path} was damaged"
+            if len(damaged) > 1:
+                what = f"{len(damaged)} cache files were damaged, the first of them {path}"
+            message = f"{what}: {reason}. What was damaged is embedded again; intact rows are kept."
+            warnings.warn(message, EstimateWarning, stacklevel=3)
         return rows
 
     def store(self, name: str, keys: Sequence[bytes], rows: Points) -> None:
@@ -269,7 +226,9 @@ class Cache:
         home = self._home(name)
         try:
             create_folder(home)
-            write_name(home, name)
+            if read_name(home) != name:  # new, or damaged
+                with atomic_file(home / ABOUT) as stream:
+                    stream.write(json.dumps({"name": name}).encode())
             write_cache_file(_new_file(home), keys, rows)
         except OSError as error:
             warnings.warn(
@@ -283,17 +242,11 @@ class Cache:
         """The entries of the cache, one per embedder, the largest first."""
         entries = []
         for home in self._homes():
-            files = statuses(data_files(home))
-            if files:
-                entries.append(
-                    Entry(
-                        name=read_name(home) or f"unknown: {home.name}/{ABOUT} is damaged",
-                        rows=sum(map(count_rows, files)),
-                        size=sum(status.st_size for status in files.values()),
-                        used=max(status.st_mtime for status in files.values()),
-                        folder=home,
-                    )
-                )
+            if files := statuses(data_files(home)):
+                name = read_name(home) or f"unknown: {home.name}/{ABOUT} is damaged"
+                size = sum(status.st_size for status in files.values())
+                used = max(status.st_mtime for status in files.values())
+                entries.append(Entry(name, sum(map(count_rows, files)), size, used, home))
         return sorted(entries, key=lambda entry: (-entry.size, entry.name))
 
     def verify(self, *, repair: bool = False) -> Verification:
@@ -307,18 +260,15 @@ class Cache:
         rows = size = files = 0
         damaged: list[Damage] = []
         for home in self._homes():
-            begun = (
-                not data_files(home) and not (home / ABOUT).exists()
-            )  # a process was killed before it wrote anything
-            if read_name(home) is None and not begun:
+            begun = data_files(home) or (home / ABOUT).exists()  # otherwise a process was killed before it wrote
+            if read_name(home) is None and begun:
                 damaged.append(Damage(home / ABOUT, "it is missing, or does not name the embedder of its folder"))
             for file, status in statuses(data_files(home)).items():
                 files, size = files + 1, size + status.st_size
                 try:
                     content = CacheFile.open(file)
                     rows += content.rows
-                    lost = content.rows - len(content.intact()[0])
-                    if lost:
+                    if lost := content.read()[1]:
                         raise DamageError(f"{lost} of {content.rows} rows have another digest")
                 except FileNotFoundError:
                     continue
@@ -340,13 +290,13 @@ class Cache:
         keep_bytes : int or None
             Then remove the least recently used files until at most this many bytes are left.
         """
-        removed = sum(remove(file) for file in self.folder.glob("features/*/.*.tmp") if age(file) > _STALE)
+        now, hidden = time.time(), statuses(self.folder.glob("features/*/.*.tmp"))
+        removed = sum(remove(file) for file, status in hidden.items() if now - status.st_mtime > _STALE)
         removed += sum(remove(file) for file in self.folder.glob(f"features/*/{OLD_FILES}"))
         status_of = statuses(file for home in self._homes() for file in data_files(home))
-        files = sorted(status_of, key=age, reverse=True)
         total = sum(status.st_size for status in status_of.values())
-        for file in files:
-            old = unused_days is not None and age(file) > unused_days * 86400
+        for file, status in sorted(status_of.items(), key=lambda item: item[1].st_mtime):
+            old = unused_days is not None and now - status.st_mtime > unused_days * 86400
             if old or (keep_bytes is not None and total > keep_bytes):
                 size = remove(file)
                 total, removed = total - size, removed + size
@@ -405,25 +355,17 @@ def _new_file(home: Path) -> Path:
     return home / f"{time.time_ns():020d}-{secrets.token_hex(4)}.rows"
 
 
-def _rescue(file: Path) -> dict[bytes, NDArray[Any]]:
-    """Replace a damaged file by one with its intact rows, which are returned."""
+def _rescue(file: Path) -> None:
+    """Replace a damaged file by one with its intact rows."""
     try:
-        keys, rows = CacheFile.open(file).intact()
+        rows, _ = CacheFile.open(file).read()
     except (DamageError, OSError):
         remove(file)
-        return {}
+        return
     with suppress(OSError):  # if the disk is full or read-only, the file stays and is reported again
-        if keys:
-            write_cache_file(_new_file(file.parent), keys, rows)
+        if rows:
+            write_cache_file(_new_file(file.parent), list(rows), np.stack(list(rows.values())))
         remove(file)
-    return dict(zip(keys, rows, strict=True))
-
-
-def _describe_damage(damaged: Sequence[Damage]) -> str:
-    first, fate = damaged[0], "What was damaged is embedded again; intact rows are kept."
-    if len(damaged) == 1:
-        return f"The cache file {first.path} was damaged: {first.reason}. {fate}"
-    return f"{len(damaged)} cache files were damaged, the first of them {first.path}: {first.reason}. {fate}"
 
 
 def folder_name(name: str) -> str:
@@ -438,13 +380,6 @@ def read_name(home: Path) -> str | None:
         return name if folder_name(name) == home.name else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-
-
-def write_name(home: Path, name: str) -> None:
-    """Write the name of the embedder into its folder. A damaged file is replaced."""
-    if read_name(home) != name:
-        with atomic_file(home / ABOUT) as stream:
-            stream.write(json.dumps({"name": name}).encode())
 
 
 def data_files(home: Path) -> list[Path]:
@@ -467,14 +402,6 @@ def count_rows(file: Path) -> int:
         return CacheFile.open(file).rows
     except (DamageError, OSError):
         return 0
-
-
-def age(file: Path) -> float:
-    """Seconds since the file was used; 0 if it is gone."""
-    try:
-        return time.time() - file.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def remove(file: Path) -> int:

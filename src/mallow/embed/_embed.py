@@ -15,7 +15,7 @@ import numpy as np
 from mallow._files import file_stamp
 from mallow.embed._cache import Cache, default_cache, sample_key
 from mallow.embed._names import find_embedder
-from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows, StreamingEmbedder
+from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points, Rows
 from mallow.embed._style import Style, style
 from mallow.embed._texture import Texture, texture
 from mallow.engine import bar, expect
@@ -107,18 +107,15 @@ def embed_all(
     """
     sets = read_all(sources, embedder, lazy=lazy, paired=paired)
     embedder = resolve_embedder(sets, embedder)
-    embedded = sets if embedder is None else _embed_sets(sets, embedder)
-    return embedded if prompts is None else add_spaces(embedded, embedder, prompts=prompts)
-
-
-def _embed_sets(sets: Mapping[str, Samples], embedder: AnyEmbedder) -> dict[str, Samples]:
     if isinstance(embedder, JointEmbedder):
-        return _embed_jointly(sets, embedder)
-    known = {name: _made_by(samples, embedder) for name, samples in sets.items()}
-    expect("embedding", times=len(known) - sum(known.values()))
-    embedded = {name: samples if known[name] else _embed_set(samples, embedder) for name, samples in sets.items()}
-    _refuse_two_embedders(embedded)  # the weights may have been replaced meanwhile
-    return embedded
+        sets = _embed_jointly(sets, embedder)
+    elif embedder is not None:
+        name = embedder_name(embedder)  # `read_all` has embedded samples without items already
+        todo = {key for key, samples in sets.items() if samples.kind != "features" or samples.embedder != name}
+        expect("embedding", times=len(todo))
+        sets = {key: _embed_set(samples, embedder) if key in todo else samples for key, samples in sets.items()}
+        _refuse_two_embedders(sets)  # the weights may have been replaced meanwhile
+    return sets if prompts is None else add_spaces(sets, embedder, prompts=prompts)
 
 
 def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, prompts: str) -> dict[str, Samples]:
@@ -165,22 +162,17 @@ def check_prompts(prompts: str) -> None:
         raise InputError(f'`prompts` must be "joint" or "ignore"; got {prompts!r}.')
 
 
-def _features_alone() -> Caveat:
-    """The caveat that evidence about texts rests on their features only."""
-    return Caveat(
-        "features alone",
-        "evidence looks at the embedder's features only: neither at the style of the texts nor at their prompts, which "
-        "are not read with the features. Where the texts fit the memory, pass the texts themselves.",
-    )
-
-
 def _doubt_shards(samples: Samples) -> Samples:
     """Shards of the features of texts get a caveat. Others stay as they are."""
     name = "" if samples.shards is None else samples.shards.shards[0].name
     source = (read_provenance(name) or {}).get("source") if name.lower().endswith(".npz") else None
     if source is None or shard_suffix(str(source)) in ("", ".tar"):  # a folder or an archive of images
         return samples
-    return Samples.trusted(**vars(samples) | {"caveats": (*samples.caveats, _features_alone())})
+    message = (
+        "evidence looks at the embedder's features only: neither at the style of the texts nor at their prompts, which "
+        "are not read with the features. Where the texts fit the memory, pass the texts themselves."
+    )
+    return Samples.trusted(**vars(samples) | {"caveats": (*samples.caveats, Caveat("features alone", message))})
 
 
 def spaces_of_texts(samples: Samples, embedder: AnyEmbedder | None, *, prompts: bool) -> dict[str, Points]:
@@ -261,7 +253,15 @@ def _pair_rows(sets: Mapping[str, Samples]) -> dict[str, Samples]:
 def _read_each(sources: Mapping[str, object], embedder: AnyEmbedder | str | None, *, lazy: bool) -> dict[str, Samples]:
     function = None if embedder is None or isinstance(embedder, str | JointEmbedder) else embedder
     foreign = {name for name, source in sources.items() if function is not None and _is_foreign(source)}
-    sets = {name: _read_named(name, source) for name, source in sources.items() if name not in foreign}
+    sets = {}
+    for name, source in sources.items():
+        try:
+            if name not in foreign:
+                sets[name] = read(source)
+        except InputError as error:
+            if isinstance(source, str | PathLike):
+                raise
+            raise InputError(f"{name or 'reference'}: {error}") from None  # lists and arrays have no name
     if not lazy or embedder is not None:
         sets = {name: samples.load() for name, samples in sets.items()}
     kinds = {name: "features" if name in foreign else sets[name].kind for name in sources}
@@ -275,18 +275,6 @@ def _read_each(sources: Mapping[str, object], embedder: AnyEmbedder | str | None
     if function is not None:
         sets |= {name: embed_samples(sources[name], function) for name in foreign}
     return {name: sets[name] for name in sources}
-
-
-def _read_named(name: str, source: object) -> Samples:
-    """The samples of a source; errors about lists and arrays, which have no name, mention the system."""
-    if isinstance(source, Samples):
-        return source
-    try:
-        return read(source)
-    except InputError as error:
-        if isinstance(source, str | PathLike):
-            raise
-        raise InputError(f"{name or 'reference'}: {error}") from None
 
 
 def resolve_embedder(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None) -> AnyEmbedder | None:
@@ -307,11 +295,6 @@ def embedder_name(embedder: AnyEmbedder) -> str:
     """The name of an embedder; for a plain function, its own."""
     name = getattr(embedder, "name", None)
     return str(name if isinstance(name, str) else getattr(embedder, "__qualname__", None) or repr(embedder))
-
-
-def _made_by(samples: Samples, embedder: AnyEmbedder) -> bool:
-    """Whether `read_all` has embedded these already: samples that only the embedder can read have no items."""
-    return samples.kind == "features" and samples.embedder == embedder_name(embedder)
 
 
 def _refuse_two_embedders(sets: Mapping[str, Samples]) -> None:
@@ -360,7 +343,12 @@ def _embed_with_cache(
 
     The name identifies the weights on the disk. If it has changed, nothing is stored under it.
     """
-    stamps = [_stamp(item) for item in samples.items]
+
+    def stamp_of(item: object) -> tuple[int, ...] | None:
+        """What shows that a file has changed since its key was made; None for a text."""
+        return file_stamp(item) if isinstance(item, PathLike) and os.path.exists(item) else None
+
+    stamps = [stamp_of(item) for item in samples.items]
     keys = [sample_key(item) for item in samples.items]
     rows = {} if cache is None else cache.load(name, keys)
     first = {key: place for place, key in reversed(list(enumerate(keys))) if key not in rows}
@@ -376,7 +364,7 @@ def _embed_with_cache(
     try:
         for at, part in _with_progress(embedder, [samples.items[place] for place in places], samples, progress):
             for place in (places[i] for i in at):
-                if _stamp(samples.items[place]) != stamps[place]:
+                if stamp_of(samples.items[place]) != stamps[place]:
                     raise InputError(f"{samples.items[place]}: was changed while it was embedded. Embed it again.")
             fresh += [(keys[places[i]], part[row]) for row, i in enumerate(at)]
             rows.update(fresh[len(fresh) - len(at) :])
@@ -399,29 +387,20 @@ def _embed_with_cache(
     return np.stack([rows[key] for key in keys])
 
 
-def _stamp(item: object) -> tuple[int, ...] | None:
-    """A stamp that shows whether a file has changed since its key was made; None for a text."""
-    return file_stamp(item) if isinstance(item, PathLike) and os.path.exists(item) else None
-
-
 def _with_progress(embedder: Embedder, todo: list[Any], samples: Samples, progress: bool | None) -> Iterator[Rows]:
-    """The checked parts of `_parts`, with a progress bar."""
+    """Checked parts of the features, as the embedder yields them, with a progress bar."""
+    if not todo:
+        return
     work = [len(item) + 20 if isinstance(item, str) else 1 for item in todo]  # long texts take longer
     done, spent, start = 0, 0, time.monotonic()
     name = "" if samples.source in _NAMELESS else f"{Path(samples.source).name[-_LONGEST:]}: "
+    stream = getattr(embedder, "stream", None)
     with bar("embedding", sum(work), wanted=progress) as show:
-        for at, part in _parts(embedder, todo) if todo else ():
+        for at, part in [(np.arange(len(todo)), embedder(todo))] if stream is None else stream(todo):
             yield at, _checked(part, len(at), samples.source)
             done, spent = done + len(at), spent + sum(work[i] for i in at)
             rate = done / max(time.monotonic() - start, 1e-9)
             show(spent, f"{name}{done}/{len(todo)} {samples.kind}s, {rate:.{0 if rate > 10 else 1}f}/s")
-
-
-def _parts(embedder: Embedder, samples: Sequence[Any]) -> Iterator[Rows]:
-    if isinstance(embedder, StreamingEmbedder):
-        yield from embedder.stream(samples)
-    else:
-        yield np.arange(len(samples)), embedder(samples)  # checked by the caller
 
 
 def _checked(rows: object, n: int, source: str) -> Points:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -81,7 +80,7 @@ def checked_file(path: str | os.PathLike[str], preprocess: object) -> str:
 
 def checked_images(samples: Sequence[Any]) -> list[Any]:
     """The samples as a list of paths, arrays and Pillow images; texts and missing files are refused before any work."""
-    optional("PIL.Image", extra="images")
+    pillow = optional("PIL.Image", extra="images")
     if isinstance(samples, (str, bytes, os.PathLike)):
         raise InputError(
             f"`samples` must be a list of images; got {_shortened(samples)}. mallow.read(folder).paths lists a folder."
@@ -100,17 +99,12 @@ def checked_images(samples: Sequence[Any]) -> list[Any]:
             )
         if isinstance(item, os.PathLike) and not Path(item).is_file():
             raise InputError(f"{os.fspath(item)}: no such file (sample {place}). Check the path.")
-        if not isinstance(item, (str, os.PathLike)) and not _is_array_like(item):
+        if not (isinstance(item, (str, os.PathLike, pillow.Image)) or hasattr(item, "__array__")):
             raise InputError(
                 f"`samples` must be images: paths, arrays or Pillow images; sample {place} is {_shortened(item)}, "
                 f"of type {type(item).__name__}."
             )
     return items
-
-
-def _is_array_like(item: object) -> bool:
-    pillow = sys.modules.get("PIL.Image")
-    return hasattr(item, "__array__") or (pillow is not None and isinstance(item, pillow.Image))
 
 
 def _shortened(value: object) -> str:

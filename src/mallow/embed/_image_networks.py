@@ -101,7 +101,15 @@ class VisionModel(StreamedImages):
     def _load(self) -> LoadedNetwork:
         torch = optional("torch", extra="vision")
         device, precision = self._source.chosen_device, getattr(torch, self._source.precision)
-        model = self._load_weights()
+        model, missing = self._source.load_network("AutoModel")
+        # Many classifiers have no pooler. The mask token is used only in training.
+        wants_pooler = self.pooling == "pooler"
+        missing = [key for key in missing if not key.endswith("mask_token") and (wants_pooler or "pooler" not in key)]
+        only_pooler = all("pooler" in key for key in missing)
+        way_out = "Use `pooling='cls'` or `pooling='mean'`." if only_pooler else "Use another checkpoint."
+        self._source.refuse_missing_weights(missing, way_out)
+        if hasattr(model.config, "mask_ratio"):
+            model.config.mask_ratio = 0.0  # masked autoencoders hide most patches at random, even in evaluation
         tower = getattr(model, "vision_model", model)
         if getattr(tower, "main_input_name", None) != "pixel_values":
             raise InputError(
@@ -128,19 +136,6 @@ class VisionModel(StreamedImages):
                 return rows
 
         return LoadedNetwork(run, self._preprocess, batch_limit(device))
-
-    def _load_weights(self) -> Any:
-        model, missing = self._source.load_network("AutoModel")
-        # Many classifiers have no pooler. The mask token is used only in training.
-        wants_pooler = self.pooling == "pooler"
-        missing = [key for key in missing if not key.endswith("mask_token") and (wants_pooler or "pooler" not in key)]
-        only_pooler = all("pooler" in key for key in missing)
-        way_out = "Use `pooling='cls'` or `pooling='mean'`." if only_pooler else "Use another checkpoint."
-        self._source.refuse_missing_weights(missing, way_out)
-        # Masked autoencoders hide most patches at random, even in evaluation.
-        if hasattr(model.config, "mask_ratio"):
-            model.config.mask_ratio = 0.0
-        return model
 
 
 def _pool(output: Any, pooling: Pooling, config: Any, size: Sequence[int]) -> Any:
@@ -224,7 +219,13 @@ class TorchScript(StreamedImages):
         torch = optional("torch", extra="vision")
         device = choose_device(self.device, extra="vision")
         precision = getattr(torch, self.dtype or "float32")
-        content = self._checked_content()
+        content = read_bytes(self.path)  # these bytes are checked, and run
+        if not self.run_code and hashlib.sha256(content).hexdigest() != INCEPTION_SHA256:
+            raise InputError(
+                f"{self.path}: is not a file that mallow knows by its SHA-256, and a TorchScript file is a program, "
+                "which could read and write your files. Export the network to ONNX instead; or, if you trust whoever "
+                "wrote the file, pass `run_code=True`."
+            )
         try:
             with warnings.catch_warnings():
                 # torch prefers torch.export, which cannot read these files.
@@ -244,17 +245,6 @@ class TorchScript(StreamedImages):
                 return rows
 
         return LoadedNetwork(run, self.preprocess, batch_limit(device))
-
-    def _checked_content(self) -> bytes:
-        """The bytes of the file, which are also the bytes that are run; refused unless running them is allowed."""
-        content = read_bytes(self.path)
-        if not self.run_code and hashlib.sha256(content).hexdigest() != INCEPTION_SHA256:
-            raise InputError(
-                f"{self.path}: is not a file that mallow knows by its SHA-256, and a TorchScript file is a program, "
-                "which could read and write your files. Export the network to ONNX instead; or, if you trust whoever "
-                "wrote the file, pass `run_code=True`."
-            )
-        return content
 
 
 def inception(
@@ -360,9 +350,22 @@ class OnnxImages(StreamedImages):
         return f"OnnxImages({label}, output={self.output!r}, {self.preprocess!r})"
 
     def _load(self) -> LoadedNetwork:
-        session, provider = self._session()
-        image = self._checked_input(session)
-        output = self._checked_output(session)
+        runtime = optional("onnxruntime", extra="onnx")
+        providers = exact_providers(runtime)
+        try:
+            session = runtime.InferenceSession(self.path, providers=providers)
+        except Exception as error:  # its errors have no class in common
+            raise InputError(
+                f"{self.path}: must be an ONNX file; onnxruntime cannot load it ({first_line(error).rstrip('.')})."
+            ) from error
+        inputs, outputs = session.get_inputs(), [str(entry.name) for entry in session.get_outputs()]
+        if len(inputs) != 1 or inputs[0].type not in _TYPES:
+            listed = ", ".join(f"{entry.name}: {entry.type}" for entry in inputs)
+            raise InputError(f"{self.path}: must take one floating-point tensor of images, but it takes {listed}.")
+        if self.output not in outputs and (self.output is not None or len(outputs) > 1):
+            verb = "name" if self.output is None else "be"
+            raise InputError(f"`output` must {verb} one of {', '.join(outputs)}; got {self.output!r}.")
+        image, output = inputs[0], self.output or outputs[0]
         dtype = _TYPES[image.type]
         # Files are often saved for a fixed number of images. The last batch is then filled up.
         fixed = image.shape[0] if image.shape and isinstance(image.shape[0], int) else None
@@ -375,30 +378,4 @@ class OnnxImages(StreamedImages):
             rows = np.concatenate([session.run([output], {image.name: part})[0] for part in parts])
             return rows[: len(batch)].astype(np.float32)
 
-        return LoadedNetwork(run, self.preprocess, batch_limit("cpu" if provider.startswith("CPU") else "cuda"))
-
-    def _session(self) -> tuple[Any, str]:
-        """The loaded file, and where it runs."""
-        runtime = optional("onnxruntime", extra="onnx")
-        providers = exact_providers(runtime)
-        try:
-            return runtime.InferenceSession(self.path, providers=providers), providers[0]
-        except Exception as error:  # its errors have no class in common
-            raise InputError(
-                f"{self.path}: must be an ONNX file; onnxruntime cannot load it ({first_line(error).rstrip('.')})."
-            ) from error
-
-    def _checked_input(self, session: Any) -> Any:
-        inputs = session.get_inputs()
-        if len(inputs) != 1 or inputs[0].type not in _TYPES:
-            listed = ", ".join(f"{entry.name}: {entry.type}" for entry in inputs)
-            raise InputError(f"{self.path}: must take one floating-point tensor of images, but it takes {listed}.")
-        return inputs[0]
-
-    def _checked_output(self, session: Any) -> str:
-        outputs = [str(entry.name) for entry in session.get_outputs()]
-        if self.output is None and len(outputs) > 1:
-            raise InputError(f"`output` must name one of {', '.join(outputs)}; got None.")
-        if self.output is not None and self.output not in outputs:
-            raise InputError(f"`output` must be one of {', '.join(outputs)}; got {self.output!r}.")
-        return self.output or outputs[0]
+        return LoadedNetwork(run, self.preprocess, batch_limit("cpu" if providers[0].startswith("CPU") else "cuda"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,28 +69,19 @@ class MelStatistics(StreamsFeatures):
 
     def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
         """Places and features (4 × bands) of recordings (paths, or pairs of values and their rate), in order."""
-        return stream_recordings(samples, self._features)
+        numbered = enumerate(checked_recordings(samples))
+        return in_parts(ordered_map(self._features, numbered, cores(), ahead=2), _PART)
 
-    def _features(self, recording: Recording) -> NDArray[np.float32]:
-        values = mono(recording, self.rate)
+    def _features(self, numbered: tuple[int, Any]) -> NDArray[np.float32]:
+        place, item = numbered
+        recording = decode_audio(item) if isinstance(item, str | os.PathLike) else _checked_values(item, place)
         length, hop = self.rate // 40, self.rate // 100
-        bands = power_spectra(values, length, hop, centred=False) @ mel_filters(self.rate, length, self.bands).T
+        spectra = power_spectra(mono(recording, self.rate), length, hop)
+        bands = spectra @ mel_filters(self.rate, length, self.bands).T
         levels = np.log10(bands + _FLOOR)
         change = np.abs(np.diff(levels, axis=0)) if len(levels) > 1 else np.zeros_like(levels)
         parts = (levels.mean(0), levels.std(0), change.mean(0), change.std(0))
         return np.concatenate(parts).astype(np.float32)
-
-
-def stream_recordings(samples: Sequence[Any], embed: Callable[[Recording], NDArray[np.float32]]) -> Iterator[Rows]:
-    """Places and features of recordings, decoded and embedded on threads."""
-    items = checked_recordings(samples)
-
-    def load(numbered: tuple[int, Any]) -> NDArray[np.float32]:
-        place, item = numbered
-        recording = decode_audio(item) if isinstance(item, str | os.PathLike) else _checked_values(item, place)
-        return embed(recording)
-
-    return in_parts(ordered_map(load, enumerate(items), cores(), ahead=2), _PART)
 
 
 def checked_recordings(samples: Sequence[Any]) -> list[Any]:
@@ -132,19 +123,13 @@ def mono(recording: Recording, rate: int) -> NDArray[np.float64]:
     return resampled
 
 
-def power_spectra(values: NDArray[np.float64], length: int, hop: int, *, centred: bool) -> NDArray[np.float64]:
-    """Power spectra (windows, length // 2 + 1) of Hann windows; with `centred` they begin half a window before the
-    sound.
-
-    A sound that is shorter than a window is filled up with silence.
-    """
-    if centred:
-        values = np.pad(values, length // 2)
+def power_spectra(values: NDArray[np.float64], length: int, hop: int) -> NDArray[np.float64]:
+    """Power spectra (windows, length // 2 + 1) of Hann windows; a shorter sound is filled up with silence."""
     values = np.pad(values, (0, max(0, length - len(values))))
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(length) / length)
     frames = np.lib.stride_tricks.sliding_window_view(values, length)[::hop]
     power: NDArray[np.float64] = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2
-    return power / (1.0 if centred else length**2 / 16)
+    return power / (length**2 / 16)
 
 
 @cache
@@ -152,11 +137,6 @@ def mel_filters(rate: int, length: int, bands: int) -> NDArray[np.float64]:
     """Triangles (bands, length // 2 + 1), equally spaced on the mel scale 2595 log10(1 + f / 700) up to rate / 2."""
     highest = 2595 * np.log10(1 + rate / 2 / 700)
     corners = 700 * (10 ** (np.linspace(0, highest, bands + 2) / 2595) - 1)
-    return triangles(corners, rate, length)
-
-
-def triangles(corners: NDArray[np.float64], rate: int, length: int) -> NDArray[np.float64]:
-    """One triangle from each corner over the next to the one after it, at the frequencies of a spectrum."""
     frequencies = np.arange(length // 2 + 1) * rate / length
     low, middle, high = corners[:-2, None], corners[1:-1, None], corners[2:, None]
     rising, falling = (frequencies - low) / (middle - low), (high - frequencies) / (high - middle)

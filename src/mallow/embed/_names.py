@@ -32,7 +32,7 @@ _NAMES = {
     "glove": ("text", "mallow.embed._word_vectors:glove"),
     "style": ("text", "mallow.embed._style:Style"),
     "ngram": ("text", "mallow.embed._string_kernels:NGramKernel"),
-    "subsequence": ("text", "mallow.embed._subsequence_kernel:SubsequenceKernel"),
+    "subsequence": ("text", "mallow.embed._string_kernels:SubsequenceKernel"),
     "efficientnet": ("image", "mallow.embed._efficientnet:efficientnet"),
     "texture": ("image", "mallow.embed._texture:Texture"),
     "mel": ("audio", "mallow.embed._mel:MelStatistics"),
@@ -46,15 +46,11 @@ _SUFFIXES = {
     "text": {
         ".gguf": "mallow.embed._language_model:LanguageModel",
         ".onnx": "mallow.embed._onnx_text:OnnxText",
-        ".txt": "mallow.embed._word_vectors:WordVectors",
-        ".vec": "mallow.embed._word_vectors:WordVectors",
-        ".gz": "mallow.embed._word_vectors:WordVectors",
-        ".bin": "mallow.embed._word_vectors:WordVectors",
+        **dict.fromkeys((".txt", ".vec", ".gz", ".bin"), "mallow.embed._word_vectors:WordVectors"),
     },
     "image": {
         ".onnx": "mallow.embed._image_networks:OnnxImages",
-        ".pt": "mallow.embed._image_networks:TorchScript",
-        ".ts": "mallow.embed._image_networks:TorchScript",
+        **dict.fromkeys((".pt", ".ts"), "mallow.embed._image_networks:TorchScript"),
     },
 }
 _LIKENESS = 0.75  # chosen: a more similar word is a misspelt name rather than a model on the hub
@@ -83,26 +79,16 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     if kind not in DEFAULT:
         raise InputError("Features need no embedder. Leave it out, or pass texts, images or recordings.")
     if spec is None:
+        missing = any(importlib.util.find_spec(module) is None for module in _NEEDED.get(kind, ()))
         needs_nothing = kind != "image" or importlib.util.find_spec("PIL") is not None
-        spec = FAST[kind] if needs_nothing and not has_default(kind) else DEFAULT[kind]
+        spec = FAST[kind] if needs_nothing and missing else DEFAULT[kind]
     embedder = _resolve(spec, kind, dict(options or {}))
     _refuse_other_kind(getattr(embedder, "kind", kind), kind, spec)
     return embedder
 
 
-def has_default(kind: str) -> bool:
-    """Whether the packages of the default embedder are installed. Nothing is imported."""
-    return all(importlib.util.find_spec(module) is not None for module in _NEEDED.get(kind, ()))
-
-
 def is_import(spec: str) -> bool:
-    """Whether a name is of the form package.module:object, so that finding it runs the code of a module.
-
-    Examples
-    --------
-    >>> is_import("mine:embed"), is_import("sentence:all-MiniLM-L6-v2"), is_import("minilm")
-    (True, False, False)
-    """
+    """Whether a name is of the form package.module:object, so that finding it runs the code of a module."""
     return ":" in spec and not spec.startswith("sentence:") and not _is_path(spec)
 
 
@@ -184,7 +170,7 @@ def _resolve_path(path: Path, kind: str, options: dict[str, Any], spec: str) -> 
     fields = [field.name for field in dataclasses.fields(make)]  # type: ignore[arg-type]
     if "preprocess" in fields:
         image_fields = {field.name for field in dataclasses.fields(Preprocess)} - set(fields)
-        image_options = {name: options.pop(name) for name in list(options) if name in image_fields}
+        image_options = {name: options.pop(name) for name in image_fields & options.keys()}
         options = {"preprocess": Preprocess(**image_options), **options}
     _refuse_unknown(options, fields, spec)
     embedder: AnyEmbedder = make(str(path), **options)

@@ -235,19 +235,15 @@ class FidPreprocess:
             label = str(image)
         pixels = np.asarray(decode_image(image, label=label, plain=True)[0], np.float32).transpose(2, 0, 1)
         if self.tool == "clean-fid":
-            resized = np.stack([_resize_clean(channel) for channel in pixels])
+            pillow = optional("PIL.Image", extra="images")  # in floating point, clipped to black and white
+            bands = [pillow.fromarray(np.ascontiguousarray(channel)) for channel in pixels]
+            bands = [band.resize((_FID_SIZE, _FID_SIZE), pillow.Resampling.BICUBIC) for band in bands]
+            resized = np.stack([np.asarray(band, np.float32).clip(0, 255) for band in bands])
         elif self.tool == "pytorch-fid":
             return np.float32(2) * _resize_bilinear(pixels / np.float32(255), centred=True) - np.float32(1)
         else:
             resized = _resize_bilinear(pixels, centred=False)
         return (resized - np.float32(128)) / np.float32(128)
-
-
-def _resize_clean(channel: NDArray[np.float32]) -> NDArray[np.float32]:
-    """One channel, by Pillow in floating point; values that the filter pushes beyond black or white are clipped."""
-    pillow = optional("PIL.Image", extra="images")
-    resized = pillow.fromarray(np.ascontiguousarray(channel)).resize((_FID_SIZE, _FID_SIZE), pillow.Resampling.BICUBIC)
-    return np.asarray(resized, np.float32).clip(0, 255)
 
 
 def _resize_bilinear(pixels: NDArray[np.float32], *, centred: bool) -> NDArray[np.float32]:
@@ -296,32 +292,28 @@ def processor_settings(source: Source) -> dict[str, Any]:
 def preprocess_from_settings(model: str, settings: dict[str, Any]) -> Preprocess:
     """The `Preprocess` with these settings. An error if there is none."""
     try:
-        return _preprocess(model, settings)
+        if settings.get("do_pad"):
+            raise _refusal(model, "it pads images (do_pad)")
+        number = settings.get("resample", 2)
+        if number not in _RESAMPLE:
+            raise _refusal(model, f"its filter, resample = {number!r}, is not bicubic, bilinear or lanczos")
+        size, crop = _size_and_crop(model, settings)
+        factor = float(settings.get("rescale_factor", 1 / 255)) if settings.get("do_rescale", True) else 1.0
+        offset = -1.0 if settings.get("rescale_offset") or settings.get("offset") else 0.0
+        normalised = settings.get("do_normalize", True)
+        return Preprocess(
+            size=size,
+            crop=crop,
+            resample=_RESAMPLE[number],
+            scale=(offset, round(255 * factor, 12) + offset),
+            mean=settings.get("image_mean") if normalised else None,
+            std=settings.get("image_std") if normalised else None,
+            channels="bgr" if settings.get("do_flip_channel_order") else "rgb",
+        )
     except InputError:
         raise
     except (TypeError, ValueError, ArithmeticError) as error:  # a list where a number belongs, a size of NaN
         raise _refusal(model, f"its settings are damaged ({error})") from error
-
-
-def _preprocess(model: str, settings: dict[str, Any]) -> Preprocess:
-    if settings.get("do_pad"):
-        raise _refusal(model, "it pads images (do_pad)")
-    number = settings.get("resample", 2)
-    if number not in _RESAMPLE:
-        raise _refusal(model, f"its filter, resample = {number!r}, is not bicubic, bilinear or lanczos")
-    size, crop = _size_and_crop(model, settings)
-    factor = float(settings.get("rescale_factor", 1 / 255)) if settings.get("do_rescale", True) else 1.0
-    offset = -1.0 if settings.get("rescale_offset") or settings.get("offset") else 0.0
-    normalised = settings.get("do_normalize", True)
-    return Preprocess(
-        size=size,
-        crop=crop,
-        resample=_RESAMPLE[number],
-        scale=(offset, round(255 * factor, 12) + offset),
-        mean=settings.get("image_mean") if normalised else None,
-        std=settings.get("image_std") if normalised else None,
-        channels="bgr" if settings.get("do_flip_channel_order") else "rgb",
-    )
 
 
 def _refusal(model: str, reason: str) -> InputError:
@@ -345,7 +337,9 @@ def _size_and_crop(
     if settings.get("crop_pct") is not None:
         if not kind.startswith("convnext"):
             raise _refusal(model, "it has its own rule for crop_pct")
-        return _convnext_size(size, float(settings["crop_pct"]))
+        # ConvNext enlarges small images before it crops them, and stretches large ones.
+        edge = size if isinstance(size, int) else size[0]
+        return (int(edge / float(settings["crop_pct"])), edge) if edge < 384 else ((edge, edge), None)
     if isinstance(size, int) and not cropped:
         raise _refusal(model, "it keeps the proportions of images without a crop, so that they differ in size")
     return size, crop
@@ -359,11 +353,3 @@ def _parsed_size(setting: Any) -> int | tuple[int, int] | None:
     if isinstance(setting, dict) and setting.get("shortest_edge") and not setting.get("longest_edge"):
         return int(setting["shortest_edge"])
     return None
-
-
-def _convnext_size(
-    size: int | tuple[int, int], share: float
-) -> tuple[int | tuple[int, int], int | tuple[int, int] | None]:
-    """ConvNext enlarges small images before it crops them, and stretches large ones."""
-    edge = size if isinstance(size, int) else size[0]
-    return (int(edge / share), edge) if edge < 384 else ((edge, edge), None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,10 @@ class Embedder(Protocol):
     The name is part of the signature of every score and of the key of the cache. It must include everything that the
     features depend on: weights with their revision, pooling, length, precision. A plain function has no such name.
     It works, but is not cached. An embedder may also offer ``caveats(samples)``, which returns a tuple of `Caveat`
-    about these samples. The attribute ``cached = False`` marks an embedder that is faster than a cache, and
-    ``published = False`` one whose features are for evidence only, without a published score.
+    about these samples, and ``stream(samples)``, which yields places among the samples, each of them once, with their
+    features as they are ready, in any order, so that little is lost when it is stopped. The attribute
+    ``cached = False`` marks an embedder that is faster than a cache, and ``published = False`` one whose features are
+    for evidence only, without a published score.
     """
 
     @property
@@ -37,20 +40,6 @@ class Embedder(Protocol):
 
     def __call__(self, samples: Sequence[Any], /) -> Points:
         """The features (n, d) of the samples, in their order."""
-        ...
-
-
-@runtime_checkable
-class StreamingEmbedder(Embedder, Protocol):
-    """An embedder that returns features as they are ready, in any order, so that little is lost when it is stopped."""
-
-    @property
-    def kind(self) -> Literal["text", "image", "audio"]:
-        """The kind of samples that it embeds."""
-        ...
-
-    def stream(self, samples: Sequence[Any], /) -> Iterator[Rows]:
-        """Places among the samples, each of them once, with their features. The model is loaded only once."""
         ...
 
 
@@ -94,15 +83,10 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 def in_parts(rows: Iterable[Points], size: int) -> Iterator[Rows]:
     """Single rows grouped into the parts that `stream` yields: places and features of this many samples each."""
-    part: list[Points] = []
-    start = 0
-    for row in rows:
-        part.append(row)
-        if len(part) == size:
-            yield np.arange(start, start + size), np.stack(part)
-            start, part = start + size, []
-    if part:
+    waiting, start = iter(rows), 0
+    while part := list(islice(waiting, size)):
         yield np.arange(start, start + len(part)), np.stack(part)
+        start += len(part)
 
 
 def collected(parts: Iterable[Rows], n: int) -> Points:

@@ -13,18 +13,18 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mallow._checks import whole
 from mallow.embed._cache import sample_key
 from mallow.embed._embed import embed_samples, embedder_name
 from mallow.embed._names import find_embedder
 from mallow.embed._protocol import AnyEmbedder, JointEmbedder
-from mallow.engine import AnyEngine, Engine, Threads, bar, open_engine
+from mallow.engine import AnyEngine, Threads, bar, open_engine
 from mallow.errors import InputError
 from mallow.models import keep_model
 from mallow.samples import (
@@ -116,8 +116,15 @@ def embed_shards(
     with open_engine(engine) as opened:
         local = isinstance(opened, Threads)
         work = Work(target, embedder, rows, field, skip_bad, limits or Limits(), None if local else os.getcwd())
-        tasks = _split(names, _labels(names), 1 if local else -(-_TASKS // len(names)))
-        outcomes = _run(opened, partial(embed_shard, work), tasks, local=local)
+        stripes = 1 if local else -(-_TASKS // len(names))
+        pairs = zip(names, _labels(names), strict=True)
+        tasks = [ShardTask(name, label, stripe, stripes) for name, label in pairs for stripe in range(stripes)]
+        run, outcomes = partial(embed_shard, work), list[Outcome]()
+        # On this machine tasks follow one another, since an embedder uses all processors.
+        with bar("embedding", len(tasks)) as show, keep_model({}):
+            for outcome in map(run, tasks) if local else opened.map(run, tasks):
+                outcomes.append(outcome)
+                show(len(outcomes), f"{len(outcomes)}/{len(tasks)} shards")
     _report_faults(outcomes, tasks, path, target)
     written = tuple(sorted({join(target, name) for outcome in outcomes for name in outcome.names}))
     there = sum(len(outcome.names) - outcome.written for outcome in outcomes)
@@ -126,11 +133,6 @@ def embed_shards(
     shards = find_shards(target, names=written)
     skipped = tuple(entry for outcome in outcomes for entry in outcome.skipped)
     return Samples.trusted(shards=shards, source=target, provenance={"embedder": shards.embedder}, skipped=skipped)
-
-
-def shard_kind(source: str | os.PathLike[str]) -> str:
-    """The kind of the samples in a folder, a glob or a URL of files: "text" or "image"."""
-    return kind_of(_find_inputs(os.fspath(source))[0])
 
 
 def _find_inputs(source: str) -> tuple[str, ...]:
@@ -157,22 +159,6 @@ def _labels(names: Sequence[str]) -> list[str]:
             f"two shards would give output shards of one name, {twice}. Embed them into different folders."
         )
     return labels
-
-
-def _split(names: Sequence[str], labels: Sequence[str], stripes: int) -> list[ShardTask]:
-    pairs = list(zip(names, labels, strict=True))
-    return [ShardTask(name, label, stripe, stripes) for name, label in pairs for stripe in range(stripes)]
-
-
-def _run(engine: Engine, function: Any, tasks: Sequence[ShardTask], *, local: bool) -> list[Outcome]:
-    """The outcomes of all tasks. On this machine tasks follow one another, since an embedder uses all processors."""
-    store: dict[str, Any] = {}
-    outcomes: list[Outcome] = []
-    with bar("embedding", len(tasks)) as show, keep_model(store):
-        for outcome in map(function, tasks) if local else engine.map(function, tasks):
-            outcomes.append(outcome)
-            show(len(outcomes), f"{len(outcomes)}/{len(tasks)} shards")
-    return outcomes
 
 
 def _report_faults(outcomes: Sequence[Outcome], tasks: Sequence[ShardTask], source: str, folder: str) -> None:
@@ -224,19 +210,24 @@ class ShardTask:
         return f"_{self.label}.{self.stripe}-of-{self.stripes}.json"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
     """The outcome of a task."""
 
-    names: tuple[str, ...] = ()  # of output shards, all of them
+    names: list[str] = field(default_factory=list)  # of output shards, all of them
     written: int = 0  # of these, by this run
-    skipped: tuple[str, ...] = ()
+    skipped: list[str] = field(default_factory=list)
     fault: str = ""
 
 
 def kind_of(source: str) -> str:
     """The kind of the samples of an input shard, by its name."""
     return "text" if shard_suffix(source) not in ("", ".tar") else "image"
+
+
+def shard_kind(source: str | os.PathLike[str]) -> str:
+    """The kind of the samples in a folder, a glob or a URL of files: "text" or "image"."""
+    return kind_of(_find_inputs(os.fspath(source))[0])
 
 
 def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedder:
@@ -252,64 +243,34 @@ def single_embedder(embedder: AnyEmbedder | str | None, kind: str) -> AnyEmbedde
 
 def embed_shard(work: Work, task: ShardTask) -> Outcome:
     """Embed the missing parts of a shard. Errors of the shard are returned, not raised."""
-    if work.home is None:
-        return _embed_parts(work, task)
-    if not hasattr(_THREAD, "model"):
-        _THREAD.model = {}
-    with keep_model(_THREAD.model):
-        return _embed_parts(work, task)
-
-
-def _embed_parts(work: Work, task: ShardTask) -> Outcome:
-    folder = work.locate(work.folder)
-    names: list[str] = []
-    skipped: list[str] = []
-    written = 0
+    source, folder, outcome = work.locate(task.source), work.locate(work.folder), Outcome()
+    kept = nullcontext() if work.home is None else keep_model(vars(_THREAD).setdefault("model", {}))
     try:
-        embedder = single_embedder(work.embedder, kind_of(task.source))
-        expected = {
-            "embedder": embedder_name(embedder),
-            "rows": work.rows,
-            "field": work.field,
-            "skip_bad": work.skip_bad,
-            "stamp": _stamp(work.locate(task.source)),
-        }
-        there = _names_of_finished(join(folder, task.record), expected)
-        if there and all(shard_exists(join(folder, name)) for name in there):
-            return Outcome(there)
-        for first, part in _numbered_parts(work, task):
-            name = f"{task.label}-{first // work.rows:05d}.npz"
-            written += _embed_part(part, first, embedder, join(folder, name), task.source)
-            skipped += part.skipped
-            names.append(name)
-        write_record(join(folder, task.record), {**expected, "source": task.source, "names": names})
+        with kept:
+            embedder = single_embedder(work.embedder, kind_of(task.source))
+            options = {"rows": work.rows, "field": work.field, "skip_bad": work.skip_bad}
+            expected = {"embedder": embedder_name(embedder), **options, "stamp": _stamp(source)}
+            record = read_record(join(folder, task.record)) or {}
+            there = record.get("names") if all(record.get(key) == value for key, value in expected.items()) else None
+            if isinstance(there, list) and there and all(shard_exists(join(folder, str(name))) for name in there):
+                return Outcome(there)  # exactly this task is done
+            parts = read_parts(source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
+            for number, part in enumerate(parts):
+                if number % task.stripes == task.stripe:
+                    name = f"{task.label}-{number:05d}.npz"
+                    first = number * work.rows
+                    outcome.written += _embed_part(part, first, embedder, join(folder, name), task.source)
+                    outcome.skipped += part.skipped
+                    outcome.names.append(name)
+            write_record(join(folder, task.record), {**expected, "source": task.source, "names": outcome.names})
     except InputError as error:
-        fault = str(error) if task.source in str(error) else f"{task.source}: {error}"
+        outcome.fault = str(error) if task.source in str(error) else f"{task.source}: {error}"
         if work.home is not None and isinstance(error.__cause__, ImportError):
-            fault = (
-                f"{fault.rstrip('.')}, on all machines of the cluster; {socket.gethostname()} lacks it. Or pass "
-                "mallow.Ray(runtime_env={'pip': [...]})"
+            outcome.fault = (
+                f"{outcome.fault.rstrip('.')}, on all machines of the cluster; {socket.gethostname()} lacks it. Or "
+                "pass mallow.Ray(runtime_env={'pip': [...]})"
             )
-        return Outcome(tuple(names), written, tuple(skipped), fault)
-    return Outcome(tuple(names), written, tuple(skipped))
-
-
-def _names_of_finished(record: str, expected: dict[str, object]) -> tuple[str, ...]:
-    """The output shards of a task, if a record shows that exactly this task is done."""
-    values = read_record(record) or {}
-    names = values.get("names")
-    if not isinstance(names, list) or any(values.get(key) != value for key, value in expected.items()):
-        return ()
-    return tuple(map(str, names))
-
-
-def _numbered_parts(work: Work, task: ShardTask) -> Iterator[tuple[int, Samples]]:
-    """The parts of a task, each with the place of its first sample in the shard."""
-    source = work.locate(task.source)
-    parts = read_parts(source, work.rows, field=work.field, skip_bad=work.skip_bad, limits=work.limits)
-    for number, part in enumerate(parts):
-        if number % task.stripes == task.stripe:
-            yield number * work.rows, part
+    return outcome
 
 
 def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, source: str) -> int:
@@ -335,13 +296,8 @@ def _embed_part(part: Samples, first: int, embedder: AnyEmbedder, name: str, sou
     features = embedded.require_features()
     digest = hashlib.sha256(features.tobytes()).hexdigest()
     provenance = made_of | {"source": source, "first": first, "n": len(part), "features": digest}
-    write_shard(_replace_provenance(embedded, provenance), name)
+    write_shard(embedded.bare().with_features(features, provenance=provenance), name)
     return 1
-
-
-def _replace_provenance(samples: Samples, provenance: dict[str, object]) -> Samples:
-    """The features, ids and prompts with a different provenance."""
-    return samples.bare().with_features(samples.require_features(), provenance=provenance)
 
 
 def _stamp(source: str) -> list[object]:

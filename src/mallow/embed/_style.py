@@ -16,7 +16,7 @@ from mallow._checks import whole
 from mallow.embed._protocol import checked_texts
 
 _RECIPE = 1  # changes whenever the features of any text do
-_SHORTEST, _LONGEST = 2, 4  # characters of a run: letters, and the space before or after a word
+_LONGEST = 4  # characters of a run, at least two: letters, and the space before or after a word
 _CHUNK = 1 << 17  # characters that are counted at once; chosen: the arrays stay in the processor's cache
 _SPACE, _NOTHING = 32, 0x110000  # codes for the end of a word, and for a character that does not count
 
@@ -67,7 +67,10 @@ class Style:
         texts = [_normalised(text) for text in checked_texts(samples)]
         points = np.empty((len(texts), self.width), np.float32)
         for rows in _chunks(texts):
-            points[rows] = _signed_roots(_count_runs(texts[rows], self.width))
+            counts = _count_runs(texts[rows], self.width)
+            sizes = np.abs(counts)
+            shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1)
+            points[rows] = np.sign(counts) * np.sqrt(shares)  # roots of exact shares: the same bits on every machine
         return points
 
 
@@ -103,8 +106,7 @@ def _count_runs(texts: list[str], width: int) -> NDArray[np.int64]:
         if length > 2:
             within &= is_letter[np.minimum(starts + length - 2, len(letters) - 1)]  # no space inside a run
         starts, runs = starts[within], runs[within] * np.uint32(0x9E3779B1) + letters[starts[within] + length - 1]
-        if length >= _SHORTEST:
-            cells.append(first[starts] * (2 * width) + _hashed(runs, 2 * width))
+        cells.append(first[starts] * (2 * width) + _hashed(runs, 2 * width))
     counts = np.bincount(np.concatenate(cells), minlength=len(texts) * 2 * width).reshape(len(texts), 2, width)
     return counts[:, 0] - counts[:, 1]
 
@@ -145,11 +147,3 @@ def _hashed(runs: Codes, width: int) -> NDArray[np.int64]:
     mixed = (runs ^ (runs >> 16)) * np.uint32(0x85EBCA6B)
     mixed = (mixed ^ (mixed >> 13)) * np.uint32(0xC2B2AE35)
     return ((mixed ^ (mixed >> 16)).astype(np.uint64) * np.uint64(width) >> np.uint64(32)).astype(np.int64)
-
-
-def _signed_roots(counts: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Signed square roots, each row of length 1: roots of exact shares, with the same bits on every machine."""
-    sizes = np.abs(counts)
-    shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1)
-    roots: NDArray[np.float32] = (np.sign(counts) * np.sqrt(shares)).astype(np.float32)
-    return roots

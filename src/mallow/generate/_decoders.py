@@ -195,7 +195,7 @@ class _Syntax:
 
     make: Callable[..., Rule | Decoder]
     values: tuple[tuple[str, Callable[[str], Any]], ...] = ()  # placeholder for usage, type
-    options: dict[str, tuple[str, Callable[[str], Any]]] = field(default_factory=dict)  # option: (keyword, type)
+    options: dict[str, Callable[[str], Any]] = field(default_factory=dict)  # option: type
 
 
 _RULES = {
@@ -211,10 +211,8 @@ _SYNTAX = {
     "ancestral": _Syntax(Sampling),
     "greedy": _Syntax(Greedy),
     **_RULES,
-    "beam": _Syntax(
-        Beam, (("WIDTH", int),), {"length-penalty": ("length_penalty", float), "no-repeat": ("no_repeat", int)}
-    ),
-    "adversarial": _Syntax(Adversarial, (("PERPLEXITY", float),), {"uniform-share": ("uniform_share", float)}),
+    "beam": _Syntax(Beam, (("WIDTH", int),), {"length-penalty": float, "no-repeat": int}),
+    "adversarial": _Syntax(Adversarial, (("PERPLEXITY", float),), {"uniform-share": float}),
     "contrastive": _Syntax(Contrastive, (("K", int), ("PENALTY", float))),
 }
 
@@ -238,8 +236,7 @@ def _parse(part: str, whole_name: str) -> Rule | Decoder:
                 f"`decoder` {word} has the options {known}; got {option!r} in {whole_name!r}."
                 f"{did_you_mean(option, syntax.options)}"
             )
-        keyword, read = syntax.options[option]
-        options[keyword] = _read_number(text, read, f"{usage}:{option}=", part)
+        options[option.replace("-", "_")] = _read_number(text, syntax.options[option], f"{usage}:{option}=", part)
     numbers = [_read_number(text, read, usage, part) for text, (_, read) in zip(values, syntax.values, strict=True)]
     return syntax.make(*numbers, **options)
 

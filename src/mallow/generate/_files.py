@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from mallow.generate._decoders import Decoder, is_deterministic, resolve_decoder
 from mallow.generate._protocol import NextToken
 from mallow.generate._search import generate
 from mallow.models import halve_on_memory_error
-from mallow.samples import Samples, read
+from mallow.samples import read
 
 _WAY_OUT = "Write to another file, or start again with `overwrite=True`."
 
@@ -106,7 +107,10 @@ def generate_file(
     check_prompts(model, prompts, plan.max_new)
     tasks = [_Task(prompt, n) for prompt in prompts for n in range(plan.n)]
     facts = {"kind": "mallow generation", "model": model.name, "decoder": chosen.name, **asdict(plan)}
-    facts["prompts"] = prompts_digest(prompts)
+    total = hashlib.sha256()
+    for prompt in prompts:
+        total.update(json.dumps([prompt.id, prompt.text, prompt.tokens]).encode() + b"\n")
+    facts["prompts"] = total.hexdigest()[:12]
 
     def is_expected(number: int, record: Any) -> bool:
         return number < len(tasks) and (record["id"], record["n"]) == (tasks[number].prompt.id, tasks[number].n)
@@ -227,7 +231,13 @@ def prompts_of(
         whole("tokens", tokens, least=1)
     least = tokens or 1
     texts = read(samples)
-    ids = _unique_ids(texts)
+    ids = texts.ids or tuple(str(number) for number in range(1, len(texts) + 1))
+    if len(set(ids)) < len(ids):
+        twice = next(id_ for id_, times in Counter(ids).items() if times > 1)
+        raise InputError(
+            f"{texts.source}: texts to be continued must have unique ids; {twice!r} occurs twice. Pass the reference, "
+            "not several generations per prompt."
+        )
     prompts: list[Prompt] = []
     short: list[tuple[str, int]] = []
     for id_, text in zip(ids, texts.require_texts(), strict=True):
@@ -267,27 +277,6 @@ def check_prompts(model: NextToken, prompts: Sequence[Prompt], max_new: int) -> 
                 f"`prompts` must leave room for {max_new} new tokens in the model's context of {model.context}, "
                 f"but the prompt of {prompt.id!r} has {len(prompt.tokens)} tokens. {way_out}"
             )
-
-
-def prompts_digest(prompts: Sequence[Prompt]) -> str:
-    """Twelve hexadecimal digits that identify the prompts."""
-    total = hashlib.sha256()
-    for prompt in prompts:
-        total.update(json.dumps([prompt.id, prompt.text, prompt.tokens]).encode() + b"\n")
-    return total.hexdigest()[:12]
-
-
-def _unique_ids(samples: Samples) -> tuple[str, ...]:
-    ids = samples.ids or tuple(str(number) for number in range(1, len(samples) + 1))
-    seen: set[str] = set()
-    for id_ in ids:
-        if id_ in seen:
-            raise InputError(
-                f"{samples.source}: texts to be continued must have unique ids; {id_!r} occurs twice. Pass the "
-                "reference, not several generations per prompt."
-            )
-        seen.add(id_)
-    return ids
 
 
 def check_output_path(out: str | os.PathLike[str]) -> Path:

@@ -29,13 +29,7 @@ END = 0
 
 
 def pieces(text: str) -> list[str]:
-    """Words, numbers and punctuation with the space before them, and other white space; joined, they are the text.
-
-    Examples
-    --------
-    >>> pieces("It's 3 o'clock,  he said.")
-    ['It', "'s", ' 3', ' o', "'", 'clock', ',', ' ', ' he', ' said', '.']
-    """
+    """Words, numbers and punctuation with the space before them, and other white space; joined, they are the text."""
     return _PIECE.findall(text)
 
 
@@ -234,10 +228,8 @@ class NGram:
                 break
             stretch = slice(level.offsets[context], level.offsets[context + 1])
             tokens = level.keys[stretch] - context * self.vocabulary
-            if after is None:
-                after = (
-                    tokens  # includes every token seen after a longer context, which was also seen after its last token
-                )
+            if after is None:  # every token seen after a longer context was also seen after its last token
+                after = tokens
                 scratch[after] = self._unigram[after]
             left *= backoff
             scratch[after] *= backoff
@@ -345,16 +337,12 @@ def fit_levels(stream: Tokens, vocabulary: int, order: int) -> tuple[Floats, tup
             before = np.bincount(suffixes[i + 1], minlength=len(keys))
             counts = np.where(opens, counts, before)
         contexts = vocabulary if i == 0 else len(ngrams[i - 1][0])
-        levels.append(_build_level(keys, counts, vocabulary, contexts))
+        parents = keys // vocabulary
+        share, backoff = _discount(counts, parents, contexts)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=contexts))])
+        levels.append(Level(keys, share, offsets, backoff))
     share, backoff = _discount(unigram, np.zeros(vocabulary, np.int64), 1)
     return share + backoff[0] / vocabulary, tuple(levels)
-
-
-def _build_level(keys: Tokens, counts: Tokens, vocabulary: int, contexts: int) -> Level:
-    parents = keys // vocabulary
-    share, backoff = _discount(counts, parents, contexts)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=contexts))])
-    return Level(keys, share, offsets, backoff)
 
 
 def _discount(counts: Tokens, parents: Tokens, contexts: int) -> tuple[Floats, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -71,16 +71,14 @@ def psi_samples(
     middle = mean_embedding(mapping, latent=latent, batch=batch, rng=rng.spawn(1)[0]) if mean is None else mean
     middle = np.asarray(middle, np.float32)
     made = []
-    for first in range(0, count, batch):
-        z = rng.standard_normal((min(batch, count - first), latent)).astype(np.float32)
-        embedded = _embedded(mapping, z)
+    for embedded in _embeddings(mapping, count, batch, latent, rng):
         if middle.shape not in ((), embedded.shape[1:]):
             raise InputError(f"`mean` must have the shape of an embedding, {embedded.shape[1:]}; got {middle.shape}.")
         moved = middle + np.float32(psi) * (embedded - middle)
         samples = np.asarray(synthesis(moved))
-        if samples.shape[:1] != (len(z),):
+        if samples.shape[:1] != (len(embedded),):
             raise InputError(
-                f"`synthesis` must return one sample for each of {len(z)} embeddings; got shape {samples.shape}."
+                f"`synthesis` must return one sample for each of {len(embedded)} embeddings; got shape {samples.shape}."
             )
         made.append(samples)
     return np.concatenate(made)
@@ -101,20 +99,23 @@ def mean_embedding(
     >>> mean_embedding(lambda z: z**2, latent=2, draws=100_000).round(1).tolist()
     [1.0, 1.0]
     """
-    draws, rng = whole("draws", draws, least=1), np.random.default_rng(rng)
-    total: Any = 0.0
-    for first in range(0, draws, batch):
-        z = rng.standard_normal((min(batch, draws - first), latent)).astype(np.float32)
-        total = total + _embedded(mapping, z).sum(axis=0, dtype=np.float64)
-    mean: NDArray[np.float32] = np.asarray(total / draws, np.float32)
+    batches = _embeddings(mapping, whole("draws", draws, least=1), batch, latent, np.random.default_rng(rng))
+    mean: NDArray[np.float32] = np.asarray(
+        sum(part.sum(axis=0, dtype=np.float64) for part in batches) / draws, np.float32
+    )
     return mean
 
 
-def _embedded(mapping: Stage, z: NDArray[np.float32]) -> NDArray[np.float32]:
-    embedded = np.asarray(mapping(z), np.float32)
-    if embedded.shape[:1] != (len(z),) or not np.isfinite(embedded).all():
-        raise InputError(
-            f"`mapping` must return one finite embedding for each of {len(z)} latent variables; got shape "
-            f"{embedded.shape}{'' if np.isfinite(embedded).all() else ', with NaN or infinities'}."
-        )
-    return embedded
+def _embeddings(
+    mapping: Stage, count: int, batch: int, latent: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.float32]]:
+    """Batches of embeddings h(z) of z ~ N(0, I)."""
+    for first in range(0, count, batch):
+        z = rng.standard_normal((min(batch, count - first), latent)).astype(np.float32)
+        embedded = np.asarray(mapping(z), np.float32)
+        if embedded.shape[:1] != (len(z),) or not np.isfinite(embedded).all():
+            raise InputError(
+                f"`mapping` must return one finite embedding for each of {len(z)} latent variables; got shape "
+                f"{embedded.shape}{'' if np.isfinite(embedded).all() else ', with NaN or infinities'}."
+            )
+        yield embedded

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,45 +180,43 @@ class Rule(Protocol):
         ...
 
 
-# --- the common parts of the rules: a name and, if they truncate, the processing of rows
+class _OneOption:
+    """A rule with one option, which is part of its name, as `mallow.generate.decoder` reads it."""
+
+    _word: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The rule with its option."""
+        return f"{self._word}:{self._option!r}"
+
+    @property
+    def _option(self) -> Any:
+        [value] = vars(self).values()
+        return value
 
 
-class _Name:
-    """The name of a rule: a word and the rule's only option, as `mallow.generate.decoder` reads it."""
+class _Truncation(_OneOption):
+    """A rule that keeps some tokens of each row."""
 
-    def __init__(self, word: str) -> None:
-        self.word = word
+    _kept: ClassVar[Callable[[LogProbs, Any], Places]]  # the places to keep, for the rule's option
 
-    def __get__(self, rule: object, owner: type | None = None) -> str:
-        return self.word if rule is None else f"{self.word}:{_option(rule)!r}"
-
-
-def _truncation(kept: Callable[[LogProbs, Any], Places]) -> Callable[[Any, LogProbs], LogProbs]:
-    """The `__call__` of a rule, from the function that returns the places to keep in a row for the rule's option."""
-
-    def truncate(rule: Any, log_probs: LogProbs) -> LogProbs:
+    def __call__(self, log_probs: LogProbs) -> LogProbs:
         """Log-probabilities (b, vocabulary), finite for the tokens of each row that the rule keeps, renormalised."""
         rows = _check_log_probs(log_probs)
         truncated = np.full_like(rows, -np.inf)
         for row, into in zip(rows, truncated, strict=True):  # row by row: interim results stay in the processor's cache
-            places = kept(row, _option(rule))
+            places = self._kept(row, self._option)
             values = row[places]
             into[places] = values - _log_sum(values)
         return truncated
-
-    return truncate
-
-
-def _option(rule: object) -> Any:
-    [value] = vars(rule).values()
-    return value
 
 
 # --- the rules
 
 
 @dataclass(frozen=True)
-class Temperature:
+class Temperature(_OneOption):
     """P^(1/τ), renormalised (paper: sec:bg:lms): more peaked below 1, flatter above 1, unchanged at 1.
 
     Examples
@@ -228,7 +226,7 @@ class Temperature:
     """
 
     temperature: float
-    name = _Name("temperature")
+    _word = "temperature"
 
     def __post_init__(self) -> None:
         positive("temperature", self.temperature, why=" For the limit 0 use greedy decoding.")
@@ -248,7 +246,7 @@ class Temperature:
 
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(_Truncation):
     """The k most likely tokens (paper: sec:bg:lms, top-K): all of them at k = |V|, greedy at k = 1.
 
     Examples
@@ -258,15 +256,15 @@ class TopK:
     """
 
     k: int
-    name = _Name("top-k")
-    __call__ = _truncation(largest)
+    _word = "top-k"
+    _kept = staticmethod(largest)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=1))
 
 
 @dataclass(frozen=True)
-class Nucleus:
+class Nucleus(_Truncation):
     """The fewest tokens with a total probability of at least `mass` (paper: eq:nucleus-def; Holtzman et al. 2020).
 
     Examples
@@ -276,15 +274,15 @@ class Nucleus:
     """
 
     mass: float
-    name = _Name("nucleus")
-    __call__ = _truncation(nucleus)
+    _word = "nucleus"
+    _kept = staticmethod(nucleus)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
 
 
 @dataclass(frozen=True)
-class Typical:
+class Typical(_Truncation):
     """The tokens whose surprisal is nearest to the entropy H, until they have probability `mass` (Meister et al. 2023).
 
     They are taken in the order of |log P + H|, as in the paper and the program of the rule's authors. The paper (setup,
@@ -302,15 +300,15 @@ class Typical:
     """
 
     mass: float
-    name = _Name("typical")
-    __call__ = _truncation(typical_set)
+    _word = "typical"
+    _kept = staticmethod(typical_set)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
 
 
 @dataclass(frozen=True)
-class TypicalSum:
+class TypicalSum(_Truncation):
     """The tokens with the smallest Σ |log P + H| and probability `mass`: typical sampling as printed in the paper.
 
     This is a knapsack problem. The sum is at most the optimum plus the distance of one token, and at most the sum of
@@ -326,15 +324,15 @@ class TypicalSum:
     """
 
     mass: float
-    name = _Name("typical-sum")
-    __call__ = _truncation(typical_sum)
+    _word = "typical-sum"
+    _kept = staticmethod(typical_sum)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
 
 
 @dataclass(frozen=True)
-class Eta:
+class Eta(_Truncation):
     """The tokens with probability above η = min(ε, √ε·exp(−H)), ε = epsilon (Hewitt, Manning and Liang 2022).
 
     H is the entropy of the row. exp(−H) is at most the largest probability, so the most likely token is always kept.
@@ -346,15 +344,15 @@ class Eta:
     """
 
     epsilon: float
-    name = _Name("eta")
-    __call__ = _truncation(above_eta)
+    _word = "eta"
+    _kept = staticmethod(above_eta)
 
     def __post_init__(self) -> None:
         open_unit("epsilon", self.epsilon, why=" Its authors use 0.0003 to 0.004.")
 
 
 @dataclass(frozen=True)
-class MinP:
+class MinP(_Truncation):
     """The tokens with at least `share` of the most likely token's probability (min-p: Nguyen et al. 2024).
 
     Examples
@@ -364,8 +362,8 @@ class MinP:
     """
 
     share: float
-    name = _Name("min-p")
-    __call__ = _truncation(near_mode)
+    _word = "min-p"
+    _kept = staticmethod(near_mode)
 
     def __post_init__(self) -> None:
         _check_share("share", self.share)

@@ -88,7 +88,7 @@ def _run(job: Job, chosen: Decoder) -> list[list[int]]:
         case Sampling():
             return choose_stepwise(job, draw_tokens(job, chosen), min_new=job.min_new)
         case Greedy():
-            return choose_stepwise(job, likeliest_tokens, min_new=job.min_new)
+            return choose_stepwise(job, lambda rows, places, step: rows.argmax(axis=1), min_new=job.min_new)
         case Adversarial():
             # These texts never end early, and are scored by the model's own rows, so the rows must not be renormalised.
             return choose_stepwise(job, steer_perplexity(job, chosen), min_new=0)
@@ -196,11 +196,6 @@ def _mask_end(rows: LogProbs, end: Tokens) -> LogProbs:
 
 
 # --- choices
-
-
-def likeliest_tokens(rows: LogProbs, _places: NDArray[np.intp], _step: int) -> NDArray[np.intp]:
-    """Greedy decoding."""
-    return np.asarray(rows.argmax(axis=1))
 
 
 def draw_tokens(job: Job, options: Sampling) -> Choice:

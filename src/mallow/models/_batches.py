@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,48 +28,34 @@ def within_memory(
     release: Callable[[], object] | None = None,
     advice: str = "Use a smaller model or shorter samples.",
 ) -> Iterator[tuple[NDArray[np.int64], T]]:
-    """The places of the samples in each batch, longest first, with the result of `compute`. Each place occurs once.
+    """The places of the samples in each batch, longest first, with the result of `compute` for them.
 
-    A batch is a rectangle as wide as its longest sample. It has at most `budget` cells (unless it is a single sample).
-    At most the share `waste` of them is padding, or `overhead` cells if that is more. Samples of equal length need
-    none. The longest come first, so that a lack of memory shows at once.
+    A batch is a rectangle as wide as its longest sample. It has at most `budget` cells (padded tokens), unless it is a
+    single sample. At most the share `waste` of them is padding (chosen: 3% keeps batches large at little cost), or
+    `overhead` cells, the cost of one more batch, if that is more. The longest come first, so that a lack of memory
+    shows at once. `workers` batches run at the same time, each in a thread that calls `prepare` first.
 
-    If memory runs out, the batch is halved, and so is the budget for all later batches, which then run one at a time.
-
-    Parameters
-    ----------
-    lengths : sequence of int
-        Length of each sample, at least 1.
-    budget : int
-        Maximum number of cells (padded tokens) in a batch.
-    compute : callable
-        Takes the places of one batch.
-    waste : float
-        Largest share of padding in a batch, in [0, 1). Chosen: 3% keeps batches large at little cost.
-    overhead : int
-        The cost of an additional batch, in cells. Up to this much padding is cheaper than a batch of a few short
-        samples.
-    workers : int
-        Batches that run at the same time, each in a thread. The order of the results does not depend on it.
-    prepare : callable, optional
-        Called first in each of these threads.
-    release : callable, optional
-        Called after memory ran out and before the next attempt, for example `torch.cuda.empty_cache`.
-    advice : str
-        The last sentence of the InputError that is raised if a single sample does not fit.
+    If memory runs out, the batch is halved, and so is the budget for all later batches, which then run one at a time;
+    `release` and `advice` are as in `halve_on_memory_error`.
 
     Examples
     --------
     >>> [places.tolist() for places, _ in within_memory([3, 100, 3, 99, 50], 200, len)]
     [[1, 3], [4], [0, 2]]
     """
-    sizes, order = _sort_by_length(lengths, waste)
+    if not 0 <= waste < 1:
+        raise InputError(f"`waste` must be at least 0 and below 1; got {waste!r}.")
+    sizes = np.asarray(lengths, np.int64)
+    if sizes.size and sizes.min() < 1:
+        raise InputError(f"`lengths` must be at least 1; got {sizes.min()} at {int(sizes.argmin())}.")
+    order = np.argsort(-sizes, kind="stable").astype(np.int64)  # stable: the same batches on every machine
+    sizes = sizes[order]
     budget = whole("budget", budget, least=1)
     whole("overhead", overhead, least=0)
     at_once, start = whole("workers", workers, least=1), 0
     running: deque[tuple[int, NDArray[np.int64], Future[T]]] = deque()  # the start of each batch, and its places
     with ThreadPoolExecutor(workers, initializer=prepare) as pool:
-        while at_once > 1 and (start < len(order) or running):
+        while start < len(order) or running:
             while start < len(order) and len(running) < at_once:
                 batch = order[start : start + _batch_size(sizes[start:], budget, waste, overhead)]
                 running.append((start, batch, pool.submit(compute, batch)))
@@ -79,45 +65,22 @@ def within_memory(
             if error is None:
                 yield batch, future.result()
                 continue
-            _drop(running)
+            for *_, other in running:  # cancelled, or waited for if it has begun
+                if not other.cancel():
+                    other.exception()
+            running.clear()
             if not ran_out_of_memory(error):
                 raise error
+            if len(batch) == 1 and at_once == 1:
+                raise _no_memory(f"sample of length {sizes[begin]} (sample {batch[0]})", advice) from error
             del error, future  # they hold the tensors of the attempt
             at_once, start, budget = 1, begin, max(1, len(batch) // 2) * int(sizes[begin])
             if release is not None:
                 release()
-        while start < len(order):
-            batch = order[start : start + _batch_size(sizes[start:], budget, waste, overhead)]
-            count, result = halve_on_memory_error(
-                lambda places: pool.submit(compute, places).result(),
-                batch,
-                item=f"sample of length {sizes[start]} (sample {batch[0]})",
-                advice=advice,
-                release=release,
-            )
-            yield batch[:count], result
-            if count < len(batch):
-                budget = count * int(sizes[start])
-            start += count
 
 
-def _drop(running: deque[tuple[int, NDArray[np.int64], Future[T]]]) -> None:
-    """Cancel batches, or wait for those that have begun, and forget their results."""
-    for *_, future in running:
-        if not future.cancel():
-            future.exception()
-    running.clear()
-
-
-def _sort_by_length(lengths: Sequence[int], waste: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lengths from the longest to the shortest, and the places of these samples."""
-    if not 0 <= waste < 1:
-        raise InputError(f"`waste` must be at least 0 and below 1; got {waste!r}.")
-    sizes = np.asarray(lengths, np.int64)
-    if sizes.size and sizes.min() < 1:
-        raise InputError(f"`lengths` must be at least 1; got {sizes.min()} at {int(sizes.argmin())}.")
-    order = np.argsort(-sizes, kind="stable").astype(np.int64)  # stable: the same batches on every machine
-    return sizes[order], order
+def _no_memory(item: str, advice: str) -> InputError:
+    return InputError(f"Memory ran out on a single {item}. {advice}")
 
 
 def _batch_size(sizes: NDArray[np.int64], budget: int, waste: float, overhead: int) -> int:
@@ -141,21 +104,12 @@ _MESSAGES = (
 )
 
 
-class _Items(Protocol):
-    """A list, a tuple or an array."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, part: slice, /) -> Self: ...
-
-
-Items = TypeVar("Items", bound=_Items)
 Result = TypeVar("Result")
 
 
 def halve_on_memory_error(
-    compute: Callable[[Items], Result],
-    items: Items,
+    compute: Callable[[Any], Result],
+    items: Sequence[Any] | NDArray[Any],
     *,
     item: str = "sample",
     advice: str = "Use a smaller model or shorter samples.",
@@ -163,29 +117,9 @@ def halve_on_memory_error(
 ) -> tuple[int, Result]:
     """The number of first items that fit into memory, and the result of `compute` for them.
 
-    All items are tried first, then half of them, a quarter, and so on. Call it again for the remaining items.
-
-    Parameters
-    ----------
-    compute : callable
-        Takes the first items.
-    items : list, tuple or array
-        At least one.
-    item : str
-        The name of a single item in the InputError that is raised when even one does not fit.
-    advice : str
-        The last sentence of this error: the way out.
-    release : callable, optional
-        Called after memory ran out and before the next attempt, for example `torch.cuda.empty_cache`.
-
-    Examples
-    --------
-    >>> def add(numbers):
-    ...     if len(numbers) > 2:
-    ...         raise MemoryError
-    ...     return sum(numbers)
-    >>> halve_on_memory_error(add, [1, 2, 3, 4, 5])
-    (2, 3)
+    All items are tried first, then half of them, a quarter, and so on. Call it again for the remaining items. `release`
+    is called after memory ran out and before the next attempt. If a single item does not fit, the error names it as
+    `item` and ends with `advice`.
     """
     count = len(items)
     while True:
@@ -195,7 +129,7 @@ def halve_on_memory_error(
             if not ran_out_of_memory(error):
                 raise
             if count == 1:
-                raise InputError(f"Memory ran out on a single {item}. {advice}") from error
+                raise _no_memory(item, advice) from error
         # Outside the handler, since the error holds the tensors of the attempt, which must be freed before the next
         # one.
         count //= 2
@@ -208,13 +142,6 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
     It does not import torch: the accelerator errors of torch are recognised by their class name (``OutOfMemoryError``),
     and the errors of its CPU allocator, of older back ends and of onnxruntime by their messages.
-
-    Examples
-    --------
-    >>> ran_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes."))
-    True
-    >>> ran_out_of_memory(RuntimeError("shapes do not match"))
-    False
     """
     if isinstance(error, MemoryError) or any(kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__):
         return True

@@ -44,11 +44,6 @@ def first_line(error: BaseException) -> str:
     return line if line.endswith((".", "?", "!")) else line + "."
 
 
-def asks_to_run_code(error: BaseException) -> bool:
-    """Whether an error means that the model cannot be loaded without running its own program code."""
-    return "trust_remote_code" in str(error)
-
-
 def class_names(error: BaseException) -> set[str]:
     """Names of all classes of an error and of the errors that caused it."""
     chain: list[BaseException] = []
@@ -128,16 +123,16 @@ def hub_is_unreachable(*, extra: str) -> bool:
     if hub.constants.HF_HUB_OFFLINE:
         return False
     errors: list[BaseException | None] = []
+
     # In a separate thread, since looking up a name has no time limit. The process can end without waiting for it.
-    thread = threading.Thread(target=_ask, args=(tools.get_session(), hub.constants.ENDPOINT, errors), daemon=True)
+    def ask() -> None:
+        try:
+            tools.get_session().head(hub.constants.ENDPOINT, timeout=_PATIENCE)
+            errors.append(None)
+        except Exception as error:  # of whatever the client is built on
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(_PATIENCE)
     return not errors or (errors[0] is not None and bool(class_names(errors[0]) & _NO_CONNECTION))
-
-
-def _ask(session: Any, address: str, errors: list[BaseException | None]) -> None:
-    try:
-        session.head(address, timeout=_PATIENCE)
-        errors.append(None)
-    except Exception as error:  # of whatever the client is built on
-        errors.append(error)

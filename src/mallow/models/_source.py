@@ -14,18 +14,19 @@ import os
 import re
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from mallow._checks import one_of
 from mallow._files import digest, refuse_special
 from mallow._optional import install_line, optional
 from mallow.errors import InputError
 from mallow.models._load_errors import (
-    asks_to_run_code,
     code_refusal,
     explain_hub_error,
     first_line,
@@ -33,7 +34,6 @@ from mallow.models._load_errors import (
     refuse_downloaded_kernels,
     refuse_files_elsewhere,
 )
-from mallow.models._options import Precision, choose_device, choose_precision
 from mallow.models._tokens import Attention, attention_of
 
 _OTHER_ARCHITECTURE = "Does its config.json name the architecture of the weights?"
@@ -41,30 +41,13 @@ _OTHER_ARCHITECTURE = "Does its config.json name the architecture of the weights
 
 @dataclass(frozen=True)
 class Source:
-    """A pretrained model with its settings. Nothing is loaded before it is needed.
+    """A pretrained model with its settings. Nothing is loaded before it is needed."""
 
-    Parameters
-    ----------
-    model : str
-        Name on the hub or a local folder; with the extra "text" also a .gguf file.
-    revision : str or None
-        Branch, tag or commit of a model on the hub.
-    dtype, device
-        None: chosen by `choose_precision` and `choose_device`.
-    extra : "text", "vision" or "sentence"
-        The extra of mallow that installs the packages.
-
-    Examples
-    --------
-    >>> Source("gpt2-large").is_local
-    False
-    """
-
-    model: str
-    revision: str | None = None
-    dtype: Precision | None = None
-    device: str | None = None
-    extra: Literal["text", "vision", "sentence"] = "text"
+    model: str  # a name on the hub or a local folder; with the extra "text" also a .gguf file
+    revision: str | None = None  # branch, tag or commit on the hub
+    dtype: Precision | None = None  # None: see `choose_precision`
+    device: str | None = None  # None: see `choose_device`
+    extra: Literal["text", "vision", "sentence"] = "text"  # the extra of mallow that installs the packages
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", _check_model(self.model, self._local_files))
@@ -228,7 +211,7 @@ class Source:
                 damaged or isinstance(error, (OSError, ValueError, ImportError, KeyError, TypeError, RuntimeError))
             ):
                 raise
-            if asks_to_run_code(error):
+            if "trust_remote_code" in str(error):
                 raise InputError(code_refusal(self.model)) from error
             if self.is_local:
                 package = "sentence-transformers" if self.extra == "sentence" else "transformers"
@@ -300,3 +283,66 @@ def _value(content: Any, key: bytes, *, kind: int) -> bytes:
         return bytes(content[at + 4 : at + 5])
     size = int.from_bytes(content[at + 4 : at + 12], "little")
     return bytes(content[at + 12 : at + 12 + size])
+
+
+Precision = Literal["float32", "float16", "bfloat16"]
+
+
+def choose_device(device: str | None, *, extra: str) -> str:
+    """The device of torch; None chooses CUDA if available, else MPS, else the CPU."""
+    torch = optional("torch", extra=extra)
+    if device is not None:
+        return device
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def choose_precision(dtype: Precision | None, device: str, *, extra: str) -> Precision:
+    """The precision; None chooses bfloat16 on CUDA (float16 if the card lacks it), float16 on MPS, float32 on a CPU."""
+    if dtype is not None:
+        return dtype
+    if device.startswith("cuda"):
+        # Emulated bfloat16 is slower than float16.
+        native = optional("torch", extra=extra).cuda.is_bf16_supported(including_emulation=False)
+        return "bfloat16" if native else "float16"
+    return "float16" if device.startswith("mps") else "float32"
+
+
+def move_network(network: Any, device: str, model: str, dtype: Any = None) -> Any:
+    """The network on its device, in evaluation mode; `dtype` converts all of it to this precision."""
+    try:
+        return network.to(device=device, dtype=dtype).eval()
+    except (RuntimeError, AssertionError) as error:  # torch without CUDA raises an AssertionError
+        raise InputError(
+            f"`device` must be one that torch can use here, with room for {model}; got {device!r}: "
+            f"{first_line(error)} Pass `device='cpu'`."
+        ) from error
+
+
+Model = TypeVar("Model")
+
+_STORE: ContextVar[dict[str, Any] | None] = ContextVar("kept model", default=None)
+
+
+@contextmanager
+def keep_model(store: dict[str, Any]) -> Iterator[None]:
+    """Keep the model that is loaded inside this block in `store`, which holds at most one, and reuse it from there."""
+    token = _STORE.set(store)
+    try:
+        yield
+    finally:
+        _STORE.reset(token)
+
+
+def kept_model(make_key: Callable[[], str], load: Callable[[], Model]) -> Model:
+    """The result of `load`, or inside `keep_model` its earlier result for the same key.
+
+    The key must identify the current weights on the disk, so that changed weights are loaded again.
+    """
+    store = _STORE.get()
+    if store is None:
+        return load()
+    key = make_key()
+    if key not in store:
+        store.clear()  # before the next model needs the memory
+        store[key] = load()
+    return cast("Model", store[key])

@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import numbers
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mallow.errors import InputError
-from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._samples import Samples
-from mallow.samples._value_checks import is_missing, label_fault
+from mallow.samples._value_checks import DEFAULT_LIMITS, Limits, is_missing, label_fault
 
 _WAY_OUT = "Fix it, or skip bad entries with `skip_bad=True`."
 
 # Names of the text in evaluation tools and chat formats, used if a file has just one of these.
 _USUAL = ("output", "response", "completion", "generated_text", "messages")
 
-Row = tuple[int, object]  # place, and a text, a list of texts, a mapping that holds one of them, or a BadEntryError
+Row = tuple[int | str, object]  # place; a text, a list of texts, a mapping that holds one of them, or a BadEntryError
 
 
 @dataclass(frozen=True)
@@ -83,18 +82,8 @@ def list_names(names: Iterable[object]) -> str:
     return ", ".join(f"'{name}'" for name in names) or "none"
 
 
-def at_line(name: str) -> Callable[[int], str]:
-    """A function that names a line of a file: ``human.jsonl:17``."""
-    return lambda place: f"{name}:{place}"
-
-
-def at_index(name: str) -> Callable[[int], str]:
-    """A function that names an entry of a list or a table: ``list[17]``."""
-    return lambda place: f"{name}[{place}]"
-
-
-def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: str, options: Options) -> Samples:
-    """The texts of all rows, with their ids and prompts."""
+def gather_texts(rows: Iterable[Row], name: str, options: Options, *, form: str = "[{}]") -> Samples:
+    """The texts of all rows, with their ids and prompts. Messages name a row by `name` and its place in this form."""
     texts: list[str] = []
     ids: list[str] = []
     prompts: list[str] = []
@@ -112,9 +101,9 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
                 _check_consistent(options.label, prompt, prompts)
         except BadEntryError as reason:
             if len(counted) == options.limit:
-                beyond.append((name_place(place), reason))
+                beyond.append((name + form.format(place), reason))
             else:
-                skips.add(name_place(place), reason)
+                skips.add(name + form.format(place), reason)
             continue
         several = isinstance(value, list | tuple | np.ndarray)
         grouped |= several
@@ -127,7 +116,8 @@ def gather_texts(rows: Iterable[Row], name_place: Callable[[int], str], name: st
         beyond.clear()
         for generation, text in enumerate(value, start=1) if several else ((0, value),):
             if (fault := _text_fault(text)) is not None:
-                skips.add(name_place(place), f"{fault} (generation {generation} of {len(value)})" if several else fault)
+                which = f" (generation {generation} of {len(value)})" if several else ""
+                skips.add(name + form.format(place), fault + which)
                 continue
             texts.append(str(text))
             entries.append(entry)

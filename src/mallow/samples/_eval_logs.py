@@ -15,11 +15,11 @@ from copy import copy
 from io import BytesIO
 from typing import Any, BinaryIO
 
-from mallow._files import parse_json
+from mallow._files import explained, parse_json
 from mallow._optional import install_line, optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
-from mallow.samples._limits import Limits, check_expansion, depth_fault
+from mallow.samples._value_checks import Limits, check_expansion, depth_fault
 
 _SHOWN = 8  # names of fields in a message
 _ZSTANDARD = 93  # the default compression of Inspect, a method of zip files that Python supports from 3.14 on
@@ -117,7 +117,8 @@ def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
         value = parse_json(text)
     except ValueError as error:
         if "Extra data" in str(error):
-            return _lines(text, limits)
+            lines = enumerate(text.split("\n"))
+            return ((place, _parse(line, limits, f" in line {place + 1}")) for place, line in lines if line.strip())
         raise InputError(f"{name}: invalid JSON: {message_of(error)}. Is the file complete?") from error
     if (fault := depth_fault(text, limits)) is not None:
         raise InputError(f"{name}: {fault}.")
@@ -133,12 +134,6 @@ def object_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     )
 
 
-def _lines(text: str, limits: Limits) -> Iterator[Row]:
-    for place, line in enumerate(text.split("\n")):
-        if line.strip():
-            yield place, _parse(line, limits, f" in line {place + 1}")
-
-
 def _parse(text: str, limits: Limits, where: str) -> object:
     """The value of a JSON text, or a BadEntryError."""
     if (fault := depth_fault(text, limits)) is not None:
@@ -151,33 +146,28 @@ def _parse(text: str, limits: Limits, where: str) -> object:
 
 def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     """The samples of an .eval file of Inspect, in the order of their ids and epochs."""
-    try:
-        with zipfile.ZipFile(stream) as archive:
-            members = [
-                member for member in archive.infolist() if re.fullmatch(r"samples/.*\.json", member.filename, re.S)
-            ]
-            stored, size = sum(member.compress_size for member in members), 0
-            for place, member in enumerate(sorted(members, key=lambda member: _natural(member.filename))):
-                size += member.file_size
-                check_expansion(name, size, stored, limits)
-                yield place, _member_row(_contents(archive, member, name), limits)
-    except NotImplementedError as error:
-        raise InputError(
-            f"{name}: is compressed in a way that this Python cannot read. Convert it: inspect log convert --to json."
-        ) from error
-    except (InputError, MemoryError, GeneratorExit):
-        raise
-    except Exception as error:  # a damaged archive: zipfile, zlib, lzma and bz2 have their own errors
-        raise InputError(f"{name}: not a readable .eval file: {message_of(error)}. Is it complete?") from error
+    # zipfile, zlib, lzma and bz2 have their own errors for a damaged archive
+    with explained(name, "not a readable .eval file", "Is it complete?"), zipfile.ZipFile(stream) as archive:
+        members = [member for member in archive.infolist() if re.fullmatch(r"samples/.*\.json", member.filename, re.S)]
+        stored, size = sum(member.compress_size for member in members), 0
+        for place, member in enumerate(sorted(members, key=lambda member: _natural(member.filename))):
+            size += member.file_size
+            check_expansion(name, size, stored, limits)
+            try:
+                row = _parse(_contents(archive, member, name).decode("utf-8-sig"), limits, "")
+            except UnicodeDecodeError as error:
+                row = BadEntryError(f"not UTF-8: {message_of(error)}")
+            yield place, row if isinstance(row, BadEntryError) else _inspect_row(row)
 
 
 def _contents(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
     """The bytes of a member, with any compression of Inspect."""
     try:
         return archive.read(member)
-    except NotImplementedError:
+    except NotImplementedError as error:
         if member.compress_type != _ZSTANDARD:
-            raise
+            way_out = "Convert it: inspect log convert --to json."
+            raise InputError(f"{name}: is compressed in a way that this Python cannot read. {way_out}") from error
     stored = copy(member)
     stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
     del stored.CRC  # it belongs to the expanded bytes
@@ -198,14 +188,6 @@ def _expand(data: bytes, most: int, name: str) -> bytes:
         f"{name}: is compressed with zstandard, which Python itself reads from 3.14 on. Convert it with "
         f"inspect log convert --to json, or {install_line('tables')}"
     )
-
-
-def _member_row(data: bytes, limits: Limits) -> object:
-    try:
-        value = _parse(data.decode("utf-8-sig"), limits, "")
-    except UnicodeDecodeError as error:
-        return BadEntryError(f"not UTF-8: {message_of(error)}")
-    return value if isinstance(value, BadEntryError) else _inspect_row(value)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

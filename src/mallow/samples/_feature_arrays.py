@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from mallow._files import file_stamp, parse_json
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips, list_names, message_of
-from mallow.samples._limits import Limits, check_expansion
 from mallow.samples._samples import Samples, first_places
 from mallow.samples._streams import decompress, is_gzip
-from mallow.samples._value_checks import feature_array, finite_rows, label_fault
+from mallow.samples._value_checks import Limits, check_expansion, feature_array, finite_rows, label_fault
 
 _COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
 
@@ -45,7 +44,12 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
                 values, companions = np.load(file), {}
             else:
                 with np.load(file) as arrays:
-                    chosen = _choose_array(arrays.files, name, options)
+                    others = [array for array in arrays.files if array not in _COMPANIONS]
+                    chosen = options.field or (others[0] if len(others) == 1 else "features")
+                    if chosen not in arrays.files:
+                        known = list_names(arrays.files)
+                        way_out = "Choose one with `field`."
+                        raise InputError(f"{name}: no array '{chosen}'; available arrays: {known}. {way_out}")
                     wanted = [chosen, *(label for label in _COMPANIONS if label in arrays and label != chosen)]
                     check_members(arrays.zip, wanted, name, options.limits)
                     values, companions = arrays[chosen], {label: arrays[label] for label in wanted[1:]}
@@ -62,7 +66,10 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
         raise InputError(f"{name}: not a readable npy or npz file: {reason}. {way_out}.") from error
     rows = feature_array(f"{name}: features", values)
     ids, prompts = (_labels(label, companions.get(label), len(rows), name) for label in ("ids", "prompts"))
-    provenance = _provenance(companions.get("provenance"), name)
+    stored, provenance = companions.get("provenance"), None
+    if stored is not None:
+        rule = f"{name}: `provenance` must be a JSON object as text"
+        provenance = _parse_json(str(stored[()]), dict, rule)
     return _keep_finite(rows, name, options, ids=ids, prompts=prompts, provenance=provenance)
 
 
@@ -93,16 +100,6 @@ def _check_header(stream: Any, size: int) -> None:
         stream.seek(0)
 
 
-def _choose_array(names: list[str], name: str, options: Options) -> str:
-    others = [array for array in names if array not in _COMPANIONS]
-    chosen = options.field or (others[0] if len(others) == 1 else "features")
-    if chosen not in names:
-        raise InputError(
-            f"{name}: no array '{chosen}'; available arrays: {list_names(names)}. Choose one with `field`."
-        )
-    return chosen
-
-
 def _labels(label: str, stored: NDArray[Any] | None, rows: int, name: str) -> tuple[str, ...] | None:
     """Ids or prompts: an array of strings, or a JSON list in a single string, as `write` stores prompts."""
     if stored is None:
@@ -119,15 +116,6 @@ def _labels(label: str, stored: NDArray[Any] | None, rows: int, name: str) -> tu
         if (fault := label_fault(entry)) is not None:
             raise InputError(f"{name}: `{label}` must be texts or numbers; {fault} in row {row}.")
     return tuple(map(str, entries))
-
-
-def _provenance(stored: NDArray[Any] | None, name: str) -> dict[str, object] | None:
-    if stored is None:
-        return None
-    provenance: dict[str, object] = _parse_json(
-        str(stored[()]), dict, f"{name}: `provenance` must be a JSON object as text"
-    )
-    return provenance
 
 
 def _parse_json(text: str, kind: type, rule: str) -> Any:

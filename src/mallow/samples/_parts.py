@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tarfile
 import tempfile
@@ -10,33 +11,23 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Self
 
+from mallow._files import explained
 from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips
-from mallow.samples._images import IMAGE_SUFFIXES, image_fault
-from mallow.samples._limits import DEFAULT_LIMITS, Limits
+from mallow.samples._media import IMAGE_SUFFIXES, IMAGES
 from mallow.samples._read import read
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import open_shard, shard_suffix
+from mallow.samples._value_checks import DEFAULT_LIMITS, Limits
 
 
 def read_parts(
     name: str, rows: int, *, field: str | None = None, skip_bad: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Samples]:
-    """The samples of a shard, at most `rows` at a time, in order.
+    """The samples of a shard, at most `rows` at a time, in order; other options as in `read`.
 
-    Parameters
-    ----------
-    name : str
-        The path or URL of a file of texts, of a .tar archive of images, or of a folder of images.
-    rows : int
-        Samples in each part but the last.
-    field, skip_bad, limits
-        As in `read`.
-
-    Notes
-    -----
-    The images of an archive are files in a temporary folder, which exist until the next part is asked for. Their ids
-    are their names in the archive.
+    A shard is a file of texts, a .tar archive of images, or a folder of images. The images of an archive are files in a
+    temporary folder, which exist until the next part is asked for. Their ids are their names in the archive.
     """
     if shard_suffix(name) == ".tar":
         yield from _read_archive(name, rows, Options(field, skip_bad, None, limits))
@@ -51,23 +42,23 @@ def read_parts(
 
 def _read_archive(name: str, rows: int, options: Options) -> Iterator[Samples]:
     """The images of a tar archive; other files in it, such as captions, are ignored."""
-    skips, empty, decode = Skips(options), True, options.skip_bad
-    try:
-        with open_shard(name) as stream, tarfile.open(fileobj=stream, mode="r:", tarinfo=_Entry) as archive:
-            members = _images(archive)
-            while True:
-                with tempfile.TemporaryDirectory(prefix="mallow-") as folder:
-                    part = _extract(archive, members, Path(folder), rows, name, skips, decode=decode)
-                    if part is None:  # bad images after the last good one have no part to be listed in
-                        break
-                    empty = False
-                    yield part
-            _check_end(stream, archive.offset)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise InputError(
-            f"{name}: the archive cannot be read to the end: {reason}. Is it complete? Write it again."
-        ) from error
+    skips = Skips(options)
+    fault, kinds = "the archive cannot be read to the end", (tarfile.TarError, EOFError, OSError)
+    with (
+        explained(name, fault, "Is it complete? Write it again.", kinds),
+        open_shard(name) as stream,
+        tarfile.open(fileobj=stream, mode="r:", tarinfo=_Entry) as archive,
+    ):
+        members, empty = iter(archive), True
+        while True:
+            with tempfile.TemporaryDirectory(prefix="mallow-") as folder:
+                before = len(skips)
+                part = list(itertools.islice(_unpack(archive, members, folder, name, skips, options), rows))
+                if not part:  # bad images after the last good one have no part to be listed in
+                    break
+                empty, (ids, paths) = False, zip(*part, strict=True)
+                yield Samples.trusted(images=paths, ids=ids, source=name, skipped=tuple(skips)[before:])
+        _check_end(stream, archive.offset)
     if empty and skips:
         raise skips.nothing_left(name)
     if empty:
@@ -99,44 +90,23 @@ def _check_end(stream: BinaryIO, offset: int) -> None:
             )
 
 
-def _images(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    for member in archive:
-        path = PurePosixPath(member.name)
-        if member.isfile() and path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith("."):
-            yield member
-
-
-def _extract(
-    archive: tarfile.TarFile,
-    members: Iterator[tarfile.TarInfo],
-    folder: Path,
-    rows: int,
-    name: str,
-    skips: Skips,
-    *,
-    decode: bool,
-) -> Samples | None:
-    """The next images, as files with new names, since a name in an archive may lead anywhere."""
-    ids: list[str] = []
-    paths: list[Path] = []
-    before = len(skips)
-    for member in members:
-        path = folder / f"{len(paths):06d}{PurePosixPath(member.name).suffix.lower()}"
-        content = archive.extractfile(member)
+def _unpack(
+    archive: tarfile.TarFile, members: Iterator[tarfile.TarInfo], folder: str, name: str, skips: Skips, options: Options
+) -> Iterator[tuple[str, Path]]:
+    """The names of the next images, and files with new names, since a name in an archive may lead anywhere."""
+    for number, member in enumerate(members):
+        inside = PurePosixPath(member.name)
+        is_image = inside.suffix.lower() in IMAGE_SUFFIXES and not inside.name.startswith(".")
+        content = archive.extractfile(member) if member.isfile() and is_image else None
         if content is None:
             continue
+        path = Path(folder, f"{number:06d}{inside.suffix.lower()}")
         with path.open("wb") as file:
             shutil.copyfileobj(content, file)
         if path.stat().st_size < member.size:
             raise EOFError(f"{member.name} is cut short")
-        fault = image_fault(path, decode=decode)
-        if fault is not None:
+        if (fault := IMAGES.fault(path, decode=options.skip_bad)) is None:
+            yield member.name, path
+        else:
             skips.add(f"{name}: {member.name}", fault)
-            continue
-        ids.append(member.name)
-        paths.append(path)
-        if len(paths) == rows:
-            break
-    if not paths:
-        return None
-    return Samples.trusted(images=tuple(paths), ids=tuple(ids), source=name, skipped=tuple(skips)[before:])
+            path.unlink()

@@ -10,26 +10,26 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow._files import files_below, is_glob, is_url
-from mallow._optional import did_you_mean, optional
+from mallow._optional import did_you_mean
 from mallow.engine import memory_budget
 from mallow.errors import InputError
-from mallow.samples._entries import BadEntryError, Options, Row, at_index, at_line, gather_texts
+from mallow.samples._entries import BadEntryError, Options, Row, gather_texts
+from mallow.samples._eval_logs import eval_rows, object_rows, plain_harness_rows
 from mallow.samples._feature_arrays import read_features, read_numpy
-from mallow.samples._limits import DEFAULT_LIMITS, Limits
 from mallow.samples._media import MEDIA_SUFFIXES, read_folder, read_media
 from mallow.samples._samples import Samples
 from mallow.samples._shard_files import list_shards, open_shard, shard_suffix
+from mallow.samples._shard_formats import has_lists
 from mallow.samples._shards import find_shards
 from mallow.samples._streams import decode_lines, decompress, file_format, open_file, seekable
-from mallow.samples._text_files import begins_with, column_values, json_rows, line_rows, parquet_rows, read_table
-from mallow.samples._value_checks import detached, is_missing
+from mallow.samples._text_files import array_rows, begins_with, column_values, line_rows, parquet_rows, read_table
+from mallow.samples._value_checks import DEFAULT_LIMITS, Limits, detached, is_missing
 
 
 def read(
@@ -120,11 +120,6 @@ def read_column(
     """A further column of a source of texts, one entry for each sample that `read` returns with the same options.
 
     Numbers are returned as text. All entries must have the column.
-
-    Examples
-    --------
-    >>> read_column([{"text": "One.", "year": 1918}, {"text": "Two.", "year": 2024}], "year")
-    ('1918', '2024')
     """
     plain = read(source, field=field, skip_bad=skip_bad, limit=limit, limits=limits)
     if column == "id" and plain.ids:
@@ -146,7 +141,14 @@ def _read(source: object, options: Options) -> Samples:
             raise InputError(f"`source` must be a path of type str or Path; got bytes. Use os.fsdecode({path!r:.60}).")
         path, own_field = split_field(path)
         options = options if own_field is None else replace(options, field=own_field)
-        return _read_standard_input(options) if path == "-" else _read_path(path, options)
+        if path != "-":
+            return _read_path(path, options)
+        stream, name = _peekable(sys.stdin.buffer), "standard input"
+        try:
+            return _read_stream(decompress(stream, name, options.limits), name, options)
+        finally:
+            if stream is not sys.stdin.buffer:
+                stream.detach()  # otherwise it would close standard input when it is collected
     name = type(source).__name__
     if name == "LazyFrame":
         raise InputError("`source` must be a table in memory; got a LazyFrame. Call .collect() on it first.")
@@ -156,7 +158,10 @@ def _read(source: object, options: Options) -> Samples:
         if hasattr(source, "to_list") or hasattr(source, "to_pylist"):
             return _read_list(column_values(source), name, options)
         if hasattr(source, "__array__"):
-            return _read_array(np.asanyarray(detached(source)), name, options)
+            values = np.asanyarray(detached(source))
+            if values.ndim > 0 and values.dtype.kind in "OTUS":
+                return _read_list(values.tolist(), name, options)
+            return read_features(values, name, options)
         if isinstance(source, Iterable):
             return _read_list(source, name, options)
     raise InputError(
@@ -165,31 +170,38 @@ def _read(source: object, options: Options) -> Samples:
     )
 
 
-def _read_standard_input(options: Options) -> Samples:
-    raw = sys.stdin.buffer
-    if hasattr(raw, "peek"):
-        return _read_stream(decompress(raw, "standard input", options.limits), "standard input", options)
-    buffered = io.BufferedReader(cast("io.RawIOBase", raw))
-    try:
-        return _read_stream(decompress(buffered, "standard input", options.limits), "standard input", options)
-    finally:
-        buffered.detach()  # otherwise it would close standard input when it is collected
+def _peekable(stream: Any) -> Any:
+    return stream if hasattr(stream, "peek") else io.BufferedReader(stream)
 
 
-def _read_stream(stream: BinaryIO, name: str, options: Options) -> Samples:
-    """Texts from a stream without a suffix: a JSON array, jsonl if it begins with a brace, else one text per line."""
-    if begins_with(stream, name) == "[":
-        return gather_texts(json_rows("json", stream, name, options), at_index(name), name, options)
+def _read_stream(stream: BinaryIO, name: str, options: Options, form: str | None = None) -> Samples:
+    """Texts from a decompressed stream.
+
+    Without a known form they are a JSON array, jsonl if the stream begins with a brace, or one text per line.
+    """
+    if form in (None, "jsonl") and begins_with(stream, name) == "[":  # one JSON array, whatever the suffix
+        form = "json"
+    if form in ("parquet", "eval", "json"):
+        if form == "parquet":
+            rows = parquet_rows(seekable(stream, name), name, options)
+        elif form == "eval":
+            rows = eval_rows(seekable(stream, name), name, options.limits)
+        elif begins_with(stream, name) == "{":
+            rows = plain_harness_rows(object_rows(stream, name, options.limits))
+        else:
+            rows = plain_harness_rows(array_rows(stream, name, options))
+        return gather_texts(rows, name, options)
     lines = decode_lines(stream, name, options.limits)
-    head: list[Row] = []
-    for line in lines:
-        head.append(line)
-        if not (isinstance(line[1], str) and line[1].isspace()):
-            break
-    beginning = head[-1][1] if head else ""
-    form = "jsonl" if isinstance(beginning, str) and beginning.lstrip().startswith("{") else "txt"
-    rows = line_rows(form, itertools.chain(head, lines), name, options)
-    return gather_texts(rows, at_line(name), name, options)
+    if form is None:
+        head: list[Row] = []
+        for line in lines:
+            head.append(line)
+            if not (isinstance(line[1], str) and line[1].isspace()):
+                break
+        beginning = head[-1][1] if head else ""
+        form = "jsonl" if isinstance(beginning, str) and beginning.lstrip().startswith("{") else "txt"
+        lines = itertools.chain(head, lines)
+    return gather_texts(line_rows(form, lines, name, options), name, options, form=":{}")
 
 
 def _read_path(name: str, options: Options) -> Samples:
@@ -220,16 +232,7 @@ def _read_path(name: str, options: Options) -> Samples:
     if form in ("npy", "npz"):
         return read_numpy(path, name, options)
     with open_file(path, name, options.limits) as stream:
-        if form == "jsonl" and begins_with(stream, name) == "[":  # one JSON array, whatever the suffix
-            form = "json"
-        if form in ("parquet", "json", "eval"):
-            if form == "parquet":
-                rows = parquet_rows(seekable(stream, name), name, options)
-            else:
-                rows = json_rows(form, stream if form == "json" else seekable(stream, name), name, options)
-            return gather_texts(rows, at_index(name), name, options)
-        lines = decode_lines(stream, name, options.limits)
-        return gather_texts(line_rows(form, lines, name, options), at_line(name), name, options)
+        return _read_stream(stream, name, options, form)
 
 
 def text_files(folder: Path) -> list[Path]:
@@ -246,8 +249,8 @@ def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: O
     """One text per file, without the last line end. File names are not ids, since they are often only numbers."""
 
     def rows() -> Iterator[Row]:
-        for place, file in enumerate(files):
-            lines = []
+        for file in files:
+            lines, place = [], file.relative_to(folder).as_posix()
             with open_file(file, str(file), options.limits) as stream:
                 for _, line in decode_lines(stream, str(file), options.limits):
                     if isinstance(line, BadEntryError):
@@ -257,7 +260,7 @@ def _read_text_folder(folder: Path, files: Sequence[Path], name: str, options: O
                 else:
                     yield place, "".join(lines).removesuffix("\n").removesuffix("\r")
 
-    return gather_texts(rows(), lambda place: f"{name}/{files[place].relative_to(folder).as_posix()}", name, options)
+    return gather_texts(rows(), name, options, form="/{}")
 
 
 def no_such_file(path: Path, name: str) -> InputError:
@@ -285,7 +288,11 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
             break
     example = head[-1] if head else None
     entries = itertools.chain(head, iterator)
-    if isinstance(example, os.PathLike) or (isinstance(values, list | tuple) and _all_media_names(values)):
+    # Real texts do not look like names of media, and silently scoring file names as texts would be a serious error.
+    if isinstance(example, os.PathLike) or (
+        isinstance(values, list | tuple)
+        and all(isinstance(value, str) and os.path.splitext(value)[1].lower() in MEDIA_SUFFIXES for value in values)
+    ):
         return read_media(((str(path), path) for path in entries), name, options)
     if isinstance(example, numbers.Number):
         raise InputError(
@@ -295,17 +302,7 @@ def _read_list(values: Iterable[object], name: str, options: Options) -> Samples
     rows_of_numbers = isinstance(example, list | tuple) and bool(example) and isinstance(example[0], numbers.Number)
     if rows_of_numbers or (hasattr(example, "__array__") and np.asarray(detached(example)).dtype.kind in "biuf"):
         return read_features(list(entries), name, options)
-    return gather_texts(enumerate(entries), at_index(name), name, options)
-
-
-def _read_array(values: NDArray[Any], name: str, options: Options) -> Samples:
-    of_strings = values.ndim > 0 and values.dtype.kind in "OTUS"
-    return _read_list(values.tolist(), name, options) if of_strings else read_features(values, name, options)
-
-
-def _all_media_names(values: Sequence[object]) -> bool:
-    # Real texts do not look like this, and silently scoring file names as texts would be a serious error.
-    return all(isinstance(value, str) and os.path.splitext(value)[1].lower() in MEDIA_SUFFIXES for value in values)
+    return gather_texts(enumerate(entries), name, options)
 
 
 def holds_shards(folder: Path) -> bool:
@@ -326,7 +323,7 @@ def read_sharded(source: str, options: Options) -> Samples:
         raise InputError(
             f"{source}: archives of images are read while they are embedded: mallow embed {source} --engine ray"
         )
-    if suffix.removesuffix(".gz") in (".jsonl", ".ndjson") or (suffix == ".parquet" and not _has_lists(names[0])):
+    if suffix.removesuffix(".gz") in (".jsonl", ".ndjson") or (suffix == ".parquet" and not has_lists(names[0])):
         return _read_texts(names, source, options)
     shards = find_shards(source, options.field, names=names)
     provenance = None if shards.embedder is None else {"embedder": shards.embedder}
@@ -336,30 +333,15 @@ def read_sharded(source: str, options: Options) -> Samples:
     return Samples.trusted(shards=shards, source=source, provenance=provenance).first(options.limit)
 
 
-def _has_lists(name: str) -> bool:
-    """Whether a parquet file has a column of lists, which may be features."""
-    arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
-    try:
-        with open_shard(name) as stream:
-            kinds = [field.type for field in parquet.ParquetFile(stream).schema_arrow]
-    except arrow.ArrowInvalid as error:
-        raise InputError(f"{name}: not a readable shard: {error}. Is it complete? Write it again.") from error
-    types = arrow.types
-    return any(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) for kind in kinds)
-
-
 def _read_texts(names: tuple[str, ...], source: str, options: Options) -> Samples:
     """The texts of all files, one after another."""
     parts = []
     left = options.limit
     for name in names:
         with open_shard(name) as stream:
-            if shard_suffix(name) == ".parquet":
-                parts.append(gather_texts(parquet_rows(stream, name, options), at_index(name), name, options))
-            else:
-                lines = decode_lines(decompress(_buffered(stream), name, options.limits), name, options.limits)
-                rows: Iterator[Row] = line_rows("jsonl", lines, name, options)
-                parts.append(gather_texts(rows, at_line(name), name, options))
+            form = "parquet" if shard_suffix(name) == ".parquet" else "jsonl"
+            expanded = stream if form == "parquet" else decompress(_peekable(stream), name, options.limits)
+            parts.append(_read_stream(expanded, name, options, form))
         if left is not None and sum(map(len, parts)) >= left:
             break
     whole: dict[str, object] = {"source": source, "skipped": tuple(entry for part in parts for entry in part.skipped)}
@@ -370,10 +352,6 @@ def _read_texts(names: tuple[str, ...], source: str, options: Options) -> Sample
     return Samples.trusted(**whole).first(left)
 
 
-def _buffered(stream: BinaryIO) -> BinaryIO:
-    return stream if hasattr(stream, "peek") else cast("BinaryIO", io.BufferedReader(cast("io.RawIOBase", stream)))
-
-
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".npz", ".eval")
 
 
@@ -382,13 +360,6 @@ def split_field(source: str) -> tuple[str, str | None]:
 
     A path that exists is a path, whatever its name. Otherwise the part after the last colon is a field if the part
     before it is standard input, an existing file or folder, or ends as a file with fields does.
-
-    Examples
-    --------
-    >>> split_field("human.jsonl:body"), split_field("human.jsonl"), split_field("-:body")
-    (('human.jsonl', 'body'), ('human.jsonl', None), ('-', 'body'))
-    >>> split_field("s3://bucket/part-*.jsonl.gz:body")
-    ('s3://bucket/part-*.jsonl.gz', 'body')
     """
     path, colon, field = source.rpartition(":")
     if not colon or not path or not field or "/" in field:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,21 +206,15 @@ class Samples:
 
     def require_texts(self) -> tuple[str, ...]:
         """The texts. An InputError if the samples are of a different kind."""
-        if self.texts is None:
-            raise self._wrong_kind("text")
-        return self.texts
+        return self.texts or self._refuse_kind("text")
 
     def require_images(self) -> tuple[Path, ...]:
         """The paths of the images. An InputError if the samples are of a different kind."""
-        if self.images is None:
-            raise self._wrong_kind("image")
-        return self.images
+        return self.images or self._refuse_kind("image")
 
     def require_audio(self) -> tuple[Path, ...]:
         """The paths of the recordings. An InputError if the samples are of a different kind."""
-        if self.audio is None:
-            raise self._wrong_kind("audio")
-        return self.audio
+        return self.audio or self._refuse_kind("audio")
 
     def require_features(self) -> NDArray[Any]:
         """The features (n, d). An InputError if the samples are not embedded."""
@@ -233,55 +227,56 @@ class Samples:
             )
         return self.features
 
-    def _wrong_kind(self, kind: str) -> InputError:
-        return InputError(f"{self.source}: {kind} samples are needed here; got {self.kind} samples.")
+    def _refuse_kind(self, kind: str) -> NoReturn:
+        raise InputError(f"{self.source}: {kind} samples are needed here; got {self.kind} samples.")
 
     def load(self) -> Samples:
         """The same samples with the features of their shards in memory. An InputError if they need too much."""
         if self.shards is None:
             return self
         changes = {"features": self.shards.read(), "ids": self.ids or self.shards.ids(), "shards": None}
-        return Samples.trusted(**self._values() | changes)
+        return Samples.trusted(**vars(self) | changes)
 
     def with_features(
         self, features: NDArray[Any], *, provenance: Mapping[str, object], caveats: Sequence[Caveat] = ()
     ) -> Samples:
         """The same samples with their features, which the caller has checked: finite, one row per sample."""
         changes = {"features": features, "provenance": dict(provenance), "caveats": (*self.caveats, *caveats)}
-        return Samples.trusted(**self._values() | changes)
+        return Samples.trusted(**vars(self) | changes)
 
     def with_items(self, items: Sequence[Any]) -> Samples:
         """Other texts or files, which the caller has checked, in place of these; without features and spaces."""
         label = {"text": "texts", "image": "images", "audio": "audio"}[self.kind]
-        return Samples.trusted(**self._values() | {label: tuple(items), "features": None, "spaces": None})
+        return Samples.trusted(**vars(self) | {label: tuple(items), "features": None, "spaces": None})
 
     def with_spaces(self, spaces: Mapping[str, NDArray[Any]]) -> Samples:
         """The same samples with more spaces, which the caller has checked: finite, one row per sample."""
-        return Samples.trusted(**self._values() | {"spaces": {**(self.spaces or {}), **spaces}})
+        return Samples.trusted(**vars(self) | {"spaces": {**(self.spaces or {}), **spaces}})
 
     def with_row_ids(self) -> Samples:
         """The same samples with the ids "row 0", "row 1", …: row i belongs to row i of other sets that have them."""
-        return Samples.trusted(**self._values() | {"ids": tuple(f"{self.ROW}{row}" for row in range(len(self)))})
+        return Samples.trusted(**vars(self) | {"ids": tuple(f"{self.ROW}{row}" for row in range(len(self)))})
 
     def without_ids(self) -> Samples:
         """The same samples without ids, so that samples of one prompt belong together."""
-        return self if self.ids is None else Samples.trusted(**self._values() | {"ids": None})
+        return self if self.ids is None else Samples.trusted(**vars(self) | {"ids": None})
 
     def bare(self) -> Samples:
         """Only the features, without the texts, images or recordings behind them."""
         self.require_features()
-        return Samples.trusted(**self._values() | {"texts": None, "images": None, "audio": None, "spaces": None})
+        return Samples.trusted(**vars(self) | {"texts": None, "images": None, "audio": None, "spaces": None})
 
     def take(self, places: NDArray[np.integer] | Sequence[int]) -> Samples:
         """The samples at some places, in the order of `places`."""
         chosen = [int(place) for place in places]
+        rows_of = slice(places.stop) if isinstance(places, range) and places == range(places.stop) else chosen
         changes: dict[str, object] = {}
         for name in ("texts", "images", "audio", "ids", "prompts"):
             values = getattr(self, name)
             changes[name] = None if values is None else tuple(values[place] for place in chosen)
-        changes["features"] = None if self.features is None else self.features[chosen]
-        changes["spaces"] = self.spaces and {name: rows[chosen] for name, rows in self.spaces.items()}
-        return Samples.trusted(**self._values() | changes)
+        changes["features"] = None if self.features is None else self.features[rows_of]
+        changes["spaces"] = self.spaces and {name: rows[rows_of] for name, rows in self.spaces.items()}
+        return Samples.trusted(**vars(self) | changes)
 
     def first(self, count: int | None) -> Samples:
         """The samples of the first `count` prompts. All samples if `count` is None or there are fewer prompts.
@@ -298,21 +293,11 @@ class Samples:
         if count is None or whole("count", count, least=1) >= len(self):
             return self
         if self.shards is not None and not self.shards.has_ids:
-            return Samples.trusted(**self._values() | {"shards": self.shards.first(count)})
+            return Samples.trusted(**vars(self) | {"shards": self.shards.first(count)})
         if self.shards is not None:
             return self.load().first(count)
         places = first_places(self.ids or self.prompts or range(len(self)), count)
-        if len(places) == len(self):
-            return self
-        if isinstance(places, list):
-            return self.take(places)
-        names = ("texts", "images", "audio", "features", "ids", "prompts")
-        changes = {name: value if (value := getattr(self, name)) is None else value[:count] for name in names}
-        changes["spaces"] = self.spaces and {name: rows[:count] for name, rows in self.spaces.items()}
-        return Samples.trusted(**self._values() | changes)
-
-    def _values(self) -> dict[str, object]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return self if len(places) == len(self) else self.take(places)
 
 
 def first_places(labels: Sequence[object], count: int) -> range | list[int]:

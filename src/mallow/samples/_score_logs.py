@@ -16,11 +16,10 @@ import numpy as np
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, list_names
 from mallow.samples._eval_logs import eval_rows, inner, object_rows
-from mallow.samples._limits import DEFAULT_LIMITS
 from mallow.samples._read import no_such_file
 from mallow.samples._streams import decode_lines, file_format, open_file, seekable
 from mallow.samples._text_files import array_rows, begins_with, column_values, json_lines
-from mallow.samples._value_checks import is_missing, label_fault
+from mallow.samples._value_checks import DEFAULT_LIMITS, is_missing, label_fault
 
 _OPTIONS = Options(None, skip_bad=False, limit=None)
 _ITEM = ("doc_id", "instance_id", "item", "id")  # names of the id of an item in tools
@@ -32,18 +31,10 @@ _WORDS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ItemScores:
-    """The scores of one system.
+    """The scores of one system."""
 
-    Attributes
-    ----------
-    scores : dict
-        Item → its scores, several if it was sampled repeatedly.
-    clusters : dict
-        Item → its cluster; empty if there are none.
-    """
-
-    scores: dict[str, list[float]] = field(default_factory=dict)
-    clusters: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, list[float]] = field(default_factory=dict)  # by item; several if it was sampled repeatedly
+    clusters: dict[str, str] = field(default_factory=dict)  # by item; empty if there are none
 
 
 def read_item_scores(source: Any, label: str, metric: str | None = None, cluster: str | None = None) -> ItemScores:
@@ -61,7 +52,11 @@ def read_item_scores(source: Any, label: str, metric: str | None = None, cluster
             raise InputError(f"{where}: no item; one of the fields {list_names(_ITEM)} must name it.")
         if (fault := label_fault(row[name])) is not None:
             raise InputError(f"{where}: the item must be a text or a number; {fault}.")
-        records.append((where, str(row[name]), _cluster_of(row, cluster, where), _values(row, cluster)))
+        group = row.get("cluster") if cluster is None else row.get(cluster, inner(row, *cluster.split(".")))
+        if cluster is not None and (is_missing(group) or group == ""):
+            way_out = "Name a field that all entries have."
+            raise InputError(f"{where}: no field '{cluster}', which `clusters` names. {way_out}")
+        records.append((where, str(row[name]), None if is_missing(group) else str(group), _values(row, cluster)))
     unnamed = not isinstance(source, str | os.PathLike) and all({*values} == {"score"} for *_, values in records)
     chosen = _choose(None if unnamed else metric, [values for *_, values in records], label)
     result = ItemScores()
@@ -84,8 +79,11 @@ def _rows(source: Any) -> Iterable[Row]:
     if isinstance(source, str | os.PathLike):
         return _file_rows(os.fspath(source))
     if isinstance(source, Mapping):
-        pairs = ((item, value if _is_several(value) else [value]) for item, value in source.items())
-        return enumerate({"item": item, "score": score} for item, scores in pairs for score in scores)
+        lists = (
+            (item, value if isinstance(value, list | tuple) or np.ndim(value) else [value])
+            for item, value in source.items()
+        )
+        return enumerate({"item": item, "score": score} for item, scores in lists for score in scores)
     if hasattr(source, "column_names") or hasattr(source, "columns"):
         names = list(source.column_names if hasattr(source, "column_names") else source.columns)
         _check_names(names, "the table")
@@ -94,10 +92,6 @@ def _rows(source: Any) -> Iterable[Row]:
     if not isinstance(source, Iterable):
         raise InputError(f"`systems` must hold paths, mappings item → score, or tables; got {type(source).__name__}.")
     return enumerate(row if isinstance(row, Mapping) else {"item": i, "score": row} for i, row in enumerate(source))
-
-
-def _is_several(value: object) -> bool:
-    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _file_rows(name: str) -> Iterator[Row]:
@@ -145,13 +139,6 @@ def _parse(text: str) -> object:
         return float(text)
     except ValueError:
         return _WORDS.get(text.strip().lower(), text or None)
-
-
-def _cluster_of(row: Mapping[str, Any], cluster: str | None, where: str) -> str | None:
-    value = row.get("cluster") if cluster is None else row.get(cluster, inner(row, *cluster.split(".")))
-    if cluster is not None and (is_missing(value) or value == ""):
-        raise InputError(f"{where}: no field '{cluster}', which `clusters` names. Name a field that all entries have.")
-    return None if is_missing(value) else str(value)
 
 
 def _values(row: Mapping[str, Any], cluster: str | None) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def list_shards(source: str) -> tuple[str, ...]:
 
     Hidden files and files of other formats are ignored.
     """
-    names = _list_remote(source) if is_url(source) else _list_local(source)
+    names = _list_files(source)
     shards = [name for name in names if shard_suffix(name) and not name.rsplit("/", 1)[-1].startswith((".", "_"))]
     if not shards:
         content = ", ".join(name.rsplit("/", 1)[-1] for name in names[:3]) + (", …" if len(names) > 3 else "")
@@ -51,6 +51,30 @@ def list_shards(source: str) -> tuple[str, ...]:
     return tuple(shards)
 
 
+def _list_files(source: str) -> list[str]:
+    """All files of a folder, a glob or a URL."""
+    if not is_url(source):
+        path = Path(os.path.expanduser(source))
+        if path.is_dir():
+            return sorted(str(file) for file in files_below(path) if file.is_file())
+        import glob
+
+        names = [str(path)] if path.is_file() else glob.glob(str(path), recursive=True)
+        return sorted(name for name in names if os.path.isfile(name))
+    system, address = file_system(source)
+
+    def find() -> list[str]:
+        if is_glob(address):
+            return list(system.glob(address))
+        # Not isdir and exists, since they return False if a store does not answer.
+        return list(system.find(address)) if system.info(address)["type"] == "directory" else [address]
+
+    try:
+        return sorted(system.unstrip_protocol(name) for name in ask_store(source, find))
+    except FileNotFoundError:
+        return []
+
+
 def _refuse_different_names(source: str, shards: list[str]) -> None:
     """Files of a folder that differ in more than numbers may be different sets, so the user must decide."""
     kinds = {re.sub(r"[0-9]+", "0", name.rsplit("/", 1)[-1]): name.rsplit("/", 1)[-1] for name in shards}
@@ -61,33 +85,6 @@ def _refuse_different_names(source: str, shards: list[str]) -> None:
             f"{other}, which may be different sets. Choose with a pattern, such as "
             f"{source.rstrip('/')}/*{shard_suffix(one)}, or pass one file."
         )
-
-
-def _list_local(source: str) -> list[str]:
-    path = Path(os.path.expanduser(source))
-    if path.is_dir():
-        return sorted(str(file) for file in files_below(path) if file.is_file())
-    if path.is_file():
-        return [str(path)]
-    import glob
-
-    return sorted(name for name in glob.glob(str(path), recursive=True) if os.path.isfile(name))
-
-
-def _list_remote(source: str) -> list[str]:
-    system, path = file_system(source)
-
-    def find() -> list[str]:
-        if is_glob(path):
-            return list(system.glob(path))
-        # Not isdir and exists, since they return False if a store does not answer.
-        return list(system.find(path)) if system.info(path)["type"] == "directory" else [path]
-
-    try:
-        paths = ask_store(source, find)
-    except FileNotFoundError:
-        return []
-    return sorted(system.unstrip_protocol(name) for name in paths)
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -137,21 +134,26 @@ def _no_access(name: str, error: Exception, action: str = "read") -> InputError:
 
 def stamp_of(name: str) -> Stamp:
     """The marks of a changed file: its size, and its time or version."""
-    try:
+    with _present(name):
         if not is_url(name):
             status = os.stat(name)
             return status.st_size, str(status.st_mtime_ns)
         system, path = file_system(name)
         system.invalidate_cache()
         facts = ask_store(name, lambda: system.info(path))
+    versions = [facts[key] for key in ("ETag", "etag", "mtime", "LastModified", "created") if key in facts]
+    return int(facts["size"]), str(versions[0]) if versions else ""
+
+
+@contextmanager
+def _present(name: str) -> Iterator[None]:
+    """Inside the block, an InputError if the shard is no longer there or cannot be read."""
+    try:
+        yield
     except FileNotFoundError as error:
         raise gone(name) from error
     except OSError as error:
         raise _no_access(name, error) from error
-    version = next(
-        (str(facts[key]) for key in ("ETag", "etag", "mtime", "LastModified", "created") if key in facts), ""
-    )
-    return int(facts["size"]), version
 
 
 def gone(name: str) -> InputError:
@@ -182,7 +184,7 @@ def open_shard(name: str) -> Iterator[BinaryIO]:
 
 def read_bytes(name: str, start: int, stop: int) -> bytes:
     """Some bytes of a shard. An InputError if there are fewer."""
-    try:
+    with _present(name):
         if is_url(name):
             system, path = file_system(name)
             content: bytes = ask_store(name, lambda: system.cat_file(path, start=start, end=stop))
@@ -190,10 +192,6 @@ def read_bytes(name: str, start: int, stop: int) -> bytes:
             with open(name, "rb") as file:
                 file.seek(start)
                 content = file.read(stop - start)
-    except FileNotFoundError as error:
-        raise gone(name) from error
-    except OSError as error:
-        raise _no_access(name, error) from error
     if len(content) < stop - start:
         raise InputError(f"{name}: the shard ends too early: {len(content)} of {stop - start} bytes. Write it again.")
     return content

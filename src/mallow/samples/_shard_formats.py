@@ -4,52 +4,38 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallow._files import is_url, parse_json
+from mallow._files import explained, is_url, parse_json
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.samples._limits import ALWAYS_ALLOWED, DEFAULT_LIMITS
 from mallow.samples._shard_files import open_shard, read_bytes, shard_suffix, stamp_of
-from mallow.samples._value_checks import label_fault
+from mallow.samples._value_checks import ALWAYS_ALLOWED, DEFAULT_LIMITS, label_fault
 
 Array = NDArray[Any]
 
 _TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16"}
 PROMPTS = "prompts"  # the array of a .npz file that replaces missing ids
 _HEADER = 100_000_000  # bytes, the format's own limit
+_AGAIN = "Is it complete? Write it again."
 
 
 @dataclass(frozen=True)
 class Content:
-    """The content of a shard.
-
-    Attributes
-    ----------
-    rows, width : int
-    dtype : str
-    offset : int
-        The start of the numbers, for formats whose rows follow one another in the file; otherwise -1.
-    field : str
-        The array, tensor or column that holds the features.
-    ids : str
-        The array or column that holds the ids, or the prompts if there are no ids; "" without any.
-    embedder : str
-        The embedder of the features; "" if not known.
-    """
+    """The content of a shard."""
 
     rows: int
     width: int
     dtype: str
-    offset: int = -1
-    field: str = ""
-    ids: str = ""
-    embedder: str = ""
+    offset: int = -1  # the start of the numbers, if the rows follow one another in the file
+    field: str = ""  # the array, tensor or column that holds the features
+    ids: str = ""  # the array or column that holds the ids, or the prompts if there are no ids; "" without any
+    embedder: str = ""  # "" if it is not known
 
 
 def describe_shard(name: str, field: str | None) -> Content:
@@ -57,12 +43,8 @@ def describe_shard(name: str, field: str | None) -> Content:
     describe = {".npy": _describe_npy, ".npz": _describe_npz, ".parquet": _describe_parquet}.get(
         shard_suffix(name), _describe_safetensors
     )
-    try:
+    with explained(name, "not a readable shard", _AGAIN):
         content = describe(name, field)
-    except InputError:
-        raise
-    except Exception as error:  # parsers may raise anything on a damaged header
-        raise InputError(f"{name}: not a readable shard: {_reason(error)}. Is it complete? Write it again.") from error
     if content.rows < 1 or content.width < 1:
         raise InputError(
             f"{name}: the shard is empty: shape ({content.rows}, {content.width}). Remove it, or write it again."
@@ -74,40 +56,27 @@ def read_rows(name: str, content: Content, low: int, high: int) -> Array:
     """The rows from `low` to `high` of a shard."""
     if content.offset >= 0:
         return _read_range(name, content, low, high)
-    try:
-        return _READERS[shard_suffix(name)](name, content, low, high)
-    except InputError:
-        raise
-    except Exception as error:  # as above
-        raise InputError(f"{name}: cannot be read: {_reason(error)}. Is it complete? Write it again.") from error
+    with explained(name, "cannot be read", _AGAIN):
+        return (_read_npz if shard_suffix(name) == ".npz" else _read_parquet)(name, content, low, high)
 
 
 def read_ids(name: str, content: Content, low: int, high: int) -> list[str] | None:
     """The ids of these rows, or their prompts; None if the shard has neither."""
     if not content.ids:
         return None
-    try:
+    with explained(name, "the ids cannot be read", "Write the shard again."):
         if shard_suffix(name) == ".npz":
             with open_shard(name) as stream, np.load(stream) as arrays:
                 labels = arrays[content.ids]
-                every = labels.tolist() if content.ids != PROMPTS else parse_json(str(labels[()]))
-                ids = every[low:high]
+                ids = (labels.tolist() if content.ids != PROMPTS else parse_json(str(labels[()])))[low:high]
         else:
             ids = _read_column(name, content.ids, low, high).to_pylist()
-    except InputError:
-        raise
-    except Exception as error:  # as above
-        raise InputError(f"{name}: the ids cannot be read: {_reason(error)}. Write the shard again.") from error
     if len(ids) != high - low:
         raise InputError(f"{name}: each row must have an id, but there are fewer ids than rows. Write the shard again.")
     for row, id_ in enumerate(ids, start=low):
         if (fault := label_fault(id_)) is not None:
             raise InputError(f"{name}: each row must have an id; {fault} in row {row}. Write the shard again.")
     return [str(id_) for id_ in ids]
-
-
-def _reason(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
 def _read_range(name: str, content: Content, low: int, high: int) -> Array:
@@ -131,6 +100,14 @@ def _read_range(name: str, content: Content, low: int, high: int) -> Array:
             )
     rows = flat.reshape(high - low, content.width)
     return (rows.astype("<u4") << 16).view("<f4") if half else rows
+
+
+def _choose(what: str, names: Sequence[str], fitting: Sequence[str], field: str | None, name: str) -> str:
+    """The array, tensor or column that holds the features."""
+    chosen = field or (fitting[0] if len(fitting) == 1 else "features")
+    if chosen not in names:
+        raise InputError(f"{name}: no {what} '{chosen}'. It has {', '.join(names)}. Choose one with `field`.")
+    return chosen
 
 
 # --- .npy
@@ -183,9 +160,7 @@ def _describe_npz(name: str, field: str | None) -> Content:
                 "compress."
             )
         others = [array for array in arrays.files if array not in ("ids", PROMPTS, "provenance")]
-        chosen = field or (others[0] if len(others) == 1 else "features")
-        if chosen not in arrays.files:
-            raise InputError(f"{name}: no array '{chosen}'. It has {', '.join(arrays.files)}. Choose one with `field`.")
+        chosen = _choose("array", arrays.files, others, field, name)
         with arrays.zip.open(f"{chosen}.npy") as member:
             shape, _, dtype = _array_header(member)
         embedder = ""
@@ -214,12 +189,8 @@ def _describe_parquet(name: str, field: str | None) -> Content:
     with open_shard(name) as stream:
         file = parquet.ParquetFile(stream)
         schema, rows = file.schema_arrow, file.metadata.num_rows
-        lists = [column.name for column in schema if _is_list(arrow, column.type)]
-        chosen = field or (lists[0] if len(lists) == 1 else "features")
-        if chosen not in schema.names:
-            raise InputError(
-                f"{name}: no column '{chosen}'. It has {', '.join(schema.names)}. Choose one with `field`."
-            )
+        lists = [column.name for column in schema if _is_numeric_list(arrow, column.type)]
+        chosen = _choose("column", schema.names, lists, field, name)
         if chosen not in lists:
             raise InputError(
                 f"{name}: the column '{chosen}' must hold lists of numbers, but it holds {schema.field(chosen).type}."
@@ -233,12 +204,21 @@ def _describe_parquet(name: str, field: str | None) -> Content:
         return Content(rows, width, dtype, field=chosen, ids=ids, embedder=str(metadata.get("embedder", "")))
 
 
+def has_lists(name: str) -> bool:
+    """Whether a parquet file has a column of lists, which may be features."""
+    arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
+    with explained(name, "not a readable shard", _AGAIN, arrow.ArrowInvalid), open_shard(name) as stream:
+        return any(_is_list(arrow, field.type) for field in parquet.ParquetFile(stream).schema_arrow)
+
+
 def _is_list(arrow: Any, kind: Any) -> bool:
     types = arrow.types
-    return bool(
-        (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-        and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
-    )
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_numeric_list(arrow: Any, kind: Any) -> bool:
+    values = kind.value_type if _is_list(arrow, kind) else None
+    return bool(values is not None and (arrow.types.is_floating(values) or arrow.types.is_integer(values)))
 
 
 def _read_column(name: str, column: str, low: int, high: int) -> Any:
@@ -276,9 +256,7 @@ def _describe_safetensors(name: str, field: str | None) -> Content:
         raise InputError(f"{name}: the shard is cut short: {size} bytes do not hold its header. Write it again.")
     header = parse_json(read_bytes(name, 8, 8 + length))
     metadata = header.pop("__metadata__", {})
-    chosen = field or (next(iter(header)) if len(header) == 1 else "features")
-    if chosen not in header:
-        raise InputError(f"{name}: no tensor '{chosen}'. It has {', '.join(header)}. Choose one with `field`.")
+    chosen = _choose("tensor", list(header), list(header), field, name)
     tensor = header[chosen]
     if tensor["dtype"] not in _TENSORS:
         raise InputError(f"{name}: features must be of type {', '.join(_TENSORS)}; got {tensor['dtype']}.")
@@ -294,6 +272,3 @@ def _describe_safetensors(name: str, field: str | None) -> Content:
     return Content(
         rows, width, dtype, offset=8 + length + begin, field=chosen, embedder=str(metadata.get("embedder", ""))
     )
-
-
-_READERS: dict[str, Callable[[str, Content, int, int], Array]] = {".npz": _read_npz, ".parquet": _read_parquet}

@@ -21,24 +21,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """One file of features, or one array in memory.
-
-    Attributes
-    ----------
-    name : str
-        Path or URL.
-    content : Content
-        Shape, dtype, and position of the numbers.
-    stamp : tuple
-        Size and time (or version) of the file when it was described. A file that changes during the work is an error.
-    values : array or None
-        The features themselves, for arrays in memory.
-    """
+    """One file of features, or one array in memory."""
 
     name: str
     content: Content
-    stamp: Stamp = (0, "")
-    values: Array | None = None
+    stamp: Stamp = (0, "")  # of the file when it was described; a file that changes during the work is an error
+    values: Array | None = None  # of an array in memory
 
     @property
     def rows(self) -> int:
@@ -48,16 +36,7 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows of a shard: small, picklable, and read when needed.
-
-    Attributes
-    ----------
-    shard : Shard
-    low, high : int
-        Rows of the shard.
-    start : int
-        The place of the first row among all rows of its `Shards`.
-    """
+    """Some rows of a shard: small, picklable, read when needed. `start` is the place of the first among all rows."""
 
     shard: Shard
     low: int
@@ -122,12 +101,6 @@ class Chunk:
 class Shards:
     """Features in many files, never merged into one array.
 
-    Attributes
-    ----------
-    source : str
-        The source: a folder, a glob or a URL.
-    shards : tuple of Shard
-
     Examples
     --------
     >>> shards = Shards.from_array(np.zeros((10, 3)))
@@ -135,7 +108,7 @@ class Shards:
     (10, 3, [4, 4, 2])
     """
 
-    source: str
+    source: str  # a folder, a glob or a URL
     shards: tuple[Shard, ...]
 
     @classmethod
@@ -193,21 +166,22 @@ class Shards:
             step = shard.rows if whole else rows
             for low in range(0, shard.rows, step):
                 high = min(low + step, shard.rows)
-                values = None if shard.values is None else shard.values[low:high]
-                if values is None:
+                if shard.values is None:
                     yield Chunk(shard, low, high, start + low)
                 else:  # a task must not carry the whole array
-                    part = replace(shard, values=values, content=replace(shard.content, rows=high - low))
-                    yield Chunk(part, 0, high - low, start + low)
+                    content = replace(shard.content, rows=high - low)
+                    yield Chunk(
+                        replace(shard, values=shard.values[low:high], content=content), 0, high - low, start + low
+                    )
             start += shard.rows
 
     def first(self, count: int) -> Shards:
         """The first rows."""
         kept: list[Shard] = []
         for shard in self.shards:
-            left = count - sum(kept_shard.rows for kept_shard in kept)
-            if left > 0:
-                kept.append(replace(shard, content=replace(shard.content, rows=min(shard.rows, left))))
+            if count > 0:
+                kept.append(replace(shard, content=replace(shard.content, rows=min(shard.rows, count))))
+                count -= shard.rows
         return replace(self, shards=tuple(kept))
 
     def read(self, *, finite: bool = True) -> Array:
@@ -233,17 +207,11 @@ class Shards:
 def find_shards(source: str, field: str | None = None, *, names: Sequence[str] | None = None) -> Shards:
     """The shards of features in a folder, a glob or a URL, described and checked against one another.
 
-    Parameters
-    ----------
-    source : str
-    field : str or None
-        The array, tensor or column that holds the features; None means ``features``, or the only one.
-    names : sequence of str or None
-        The files, if they are already known.
+    The features are in the array, tensor or column `field`; None means ``features``, or the only one. `names` are the
+    files, if they are already known.
     """
-    listed = list_shards(source) if names is None else names
     shards = []
-    for name in listed:
+    for name in list_shards(source) if names is None else names:
         stamp = stamp_of(name)
         shards.append(Shard(name, describe_shard(name, field), stamp))
         first, last = shards[0].content, shards[-1].content

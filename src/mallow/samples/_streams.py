@@ -8,15 +8,15 @@ import os
 import select
 import stat
 import time
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from mallow._files import CUT_SHORT, explained
 from mallow.errors import InputError
-from mallow.samples._entries import BadEntryError, Row, message_of
-from mallow.samples._limits import Limits, check_expansion
+from mallow.samples._entries import BadEntryError, Row
+from mallow.samples._value_checks import Limits, check_expansion
 
 _FORMATS = {
     ".jsonl": "jsonl",
@@ -82,11 +82,9 @@ class _Pipe(io.RawIOBase):
         self._started = False  # a program has opened the other end
 
     def readable(self) -> bool:
-        """True, since it can only be read."""
         return True
 
     def close(self) -> None:
-        """Close the pipe."""
         if not self.closed:
             os.close(self._place)
         super().close()
@@ -131,10 +129,13 @@ def seekable(stream: BinaryIO, name: str) -> BinaryIO:
     """The stream itself, or all its bytes in memory if they are decompressed on the way."""
     if stream.seekable():
         return stream
-    try:
+    with to_the_end(name):
         return io.BytesIO(stream.read())
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
+
+
+def to_the_end(name: str) -> AbstractContextManager[None]:
+    """Inside the block, errors of reading say that the file may be incomplete."""
+    return explained(name, "cannot be read to the end", "Is the file complete?", CUT_SHORT)
 
 
 def is_gzip(raw: Any) -> bool:
@@ -164,11 +165,9 @@ class _Expanding(io.RawIOBase):
         self._name, self._limits = name, limits
 
     def readable(self) -> bool:
-        """True, since it can only be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer. An InputError beyond the limit."""
         data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
         self._size += len(data)
@@ -179,7 +178,7 @@ class _Expanding(io.RawIOBase):
 def decode_lines(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     """The number of each line, from 1, and its text including the line end. Only a line feed ends a line."""
     longest, number, offset = limits.line_bytes, 0, 0
-    try:
+    with to_the_end(name):
         while raw := stream.readline(longest + 1):
             number += 1
             line = raw
@@ -201,8 +200,6 @@ def decode_lines(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
                 way_out = "if the file is Latin-1, re-encode it with iconv -f ISO-8859-1 -t UTF-8"
                 yield number, BadEntryError(f"{reason}; {way_out}", line.decode(errors="surrogateescape"))
             offset += len(raw)
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
 
 
 def _refuse_utf16(start: bytes, name: str) -> None:

@@ -6,66 +6,54 @@ import codecs
 import csv
 import io
 import json
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-from mallow._files import parse_json, unique_names
+from mallow._files import explained, parse_json, unique_names
 from mallow._optional import optional
 from mallow.errors import InputError
-from mallow.samples._entries import BadEntryError, Options, Row, Skips, at_index, gather_texts, list_names, message_of
-from mallow.samples._eval_logs import eval_rows, object_rows, plain_harness_rows
-from mallow.samples._limits import Limits, check_expansion, depth_fault
+from mallow.samples._entries import BadEntryError, Options, Row, Skips, gather_texts, list_names, message_of
+from mallow.samples._eval_logs import plain_harness_rows
 from mallow.samples._samples import Samples
+from mallow.samples._streams import to_the_end
+from mallow.samples._value_checks import Limits, check_expansion, depth_fault
 
 _BATCH = 64  # rows of a parquet file in memory at a time; chosen: more is hardly faster
 
 
 def line_rows(form: str, lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
     """The rows of a jsonl, txt or csv file, from its decoded lines. The place of a row is its first line."""
-    return _LINE_FORMATS[form](lines, name, options)
-
-
-def json_rows(form: str, stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
-    """The rows of a .json file (array, objects in lines, or Inspect log) or of an .eval file, numbered from 0."""
-    if form == "eval":
-        return eval_rows(stream, name, options.limits)
-    if begins_with(stream, name) == "{":
-        return plain_harness_rows(object_rows(stream, name, options.limits))
-    return plain_harness_rows(array_rows(stream, name, options))
+    if form == "csv":
+        return _csv_rows(lines, name, options)
+    if form == "jsonl":
+        return plain_harness_rows(json_lines(lines, options))
+    return (
+        (number, line.removesuffix("\n").removesuffix("\r") if isinstance(line, str) else line)
+        for number, line in lines
+    )
 
 
 def parquet_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
     """The rows of a parquet file, numbered from 0."""
     parquet = optional("pyarrow.parquet", extra="tables")
     stored = stream.seek(0, io.SEEK_END)
-    try:
+    with explained(name, "not a readable parquet file", "Is the file complete?"):
         file = parquet.ParquetFile(stream)
         names = file.schema_arrow.names
-    except Exception as error:  # the parser may raise anything on a damaged header
-        raise InputError(f"{name}: not a readable parquet file: {message_of(error)}. Is the file complete?") from error
     columns = choose_columns(names, name, options)
     size = place = 0
-    try:
+    with explained(name, "cannot be read to the end", "Is the file complete?"):
         for batch in file.iter_batches(columns=columns, batch_size=_BATCH):
             for row in batch.to_pylist():
                 size += sum(map(_text_size, row.values()))  # a value that is stored once may occur in many rows
                 check_expansion(name, size, stored, options.limits)
                 yield place, row
                 place += 1
-    except (InputError, MemoryError, GeneratorExit):
-        raise
-    except Exception as error:
-        raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
 
 
 def _text_size(value: object) -> int:
     """The approximate number of bytes of a text, or of a list of texts."""
     return sum(map(_text_size, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 8
-
-
-def _jsonl_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
-    return plain_harness_rows(json_lines(lines, options))
 
 
 def json_lines(lines: Iterable[Row], options: Options) -> Iterator[Row]:
@@ -89,11 +77,6 @@ def _json_object(line: str, limits: Limits) -> object:
     if not isinstance(value, dict):
         return BadEntryError(f'must be a JSON object such as {{"text": "…"}}; got {line.strip()[:40]}')
     return value
-
-
-def _txt_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
-    for number, line in lines:
-        yield number, line.removesuffix("\n").removesuffix("\r") if isinstance(line, str) else line
 
 
 def _csv_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row]:
@@ -151,20 +134,13 @@ def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
             yield first, BadEntryError(f"{len(cells)} columns, but the header has {len(header)}")
 
 
-_LINE_FORMATS: dict[str, Callable[[Iterable[Row], str, Options], Iterator[Row]]] = {
-    "jsonl": _jsonl_rows,
-    "txt": _txt_rows,
-    "csv": _csv_rows,
-}
-
-
 def read_table(table: Any, name: str, options: Options) -> Samples:
     """The texts of any table that names its columns, with their ids and prompts."""
     names = list(table.column_names if hasattr(table, "column_names") else table.columns)
     chosen = choose_columns(names, name, options)
     columns = [column_values(table[column]) for column in chosen]
     rows = (dict(zip(chosen, values, strict=True)) for values in zip(*columns, strict=True))
-    return gather_texts(enumerate(rows), at_index(name), name, options)
+    return gather_texts(enumerate(rows), name, options)
 
 
 def choose_columns(names: Sequence[object], name: str, options: Options) -> list[str]:
@@ -194,16 +170,13 @@ def column_values(column: Any) -> list[object]:
 
 _CHUNK = 1 << 16  # bytes
 _SPACE = " \t\n\r"
-_MARK = b"\xef\xbb\xbf"
 
 
 def begins_with(stream: BinaryIO, name: str) -> str:
     """The first visible character of a stream that can `peek`; "" if there is only white space at its start."""
-    try:
+    with to_the_end(name):
         head: bytes = stream.peek(256)[:256]  # type: ignore[attr-defined]
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{name}: cannot be read to the end: {message_of(error)}. Is the file complete?") from error
-    return head.removeprefix(_MARK).lstrip()[:1].decode("latin-1")
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1].decode("latin-1")
 
 
 def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
@@ -211,30 +184,21 @@ def array_rows(stream: BinaryIO, name: str, options: Options) -> Iterator[Row]:
 
     An entry that cannot be parsed ends the reading, since the start of the next one is unknown.
     """
-    text = _Buffer(stream, name)
-    if text.next_sign() != "[":
+    text, place = _Buffer(stream, name), 0
+    if (sign := text.next_sign("[")) != "[":
         raise InputError(
-            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …], but it begins with '
-            f"{text.next_sign() or 'nothing'!r}. "
+            f'{name}: must be a JSON array, such as [{{"text": "…"}}, …], but it begins with {sign or "nothing"!r}. '
             "If it contains one JSON object per line, rename it to .jsonl."
         )
-    text.skip()
-    decoder, place = json.JSONDecoder(object_pairs_hook=unique_names), 0
-    if text.next_sign() == "]":
-        text.skip()
-    else:
-        while True:
-            yield place, _next_entry(text, decoder, f"{name}[{place}]", options)
-            place += 1
-            sign = text.next_sign()
-            text.skip()
-            if sign == "]":
-                break
-            if sign != ",":
-                raise InputError(
-                    f"{name}[{place - 1}]: a comma or ] must follow; got {sign or 'the end of the file'!r}. Is the "
-                    "file complete?"
-                )
+    decoder, sign = json.JSONDecoder(object_pairs_hook=unique_names), text.next_sign("]")
+    while sign != "]":
+        yield place, _next_entry(text, decoder, f"{name}[{place}]", options)
+        place, sign = place + 1, text.next_sign(",]")
+        if sign not in (",", "]"):
+            raise InputError(
+                f"{name}[{place - 1}]: a comma or ] must follow; got {sign or 'the end of the file'!r}. Is the "
+                "file complete?"
+            )
     if text.next_sign():
         raise InputError(f"{name}: must be one JSON array; something follows after its end.")
 
@@ -248,33 +212,27 @@ class _Buffer:
 
     def more(self, count: int = 0) -> None:
         """Read at least `count` more bytes; `ended` means that there are no more."""
-        try:
+        with to_the_end(self._name):
             data = self._stream.read(max(_CHUNK, count))
+        try:
             self.text = self.text[self.start :] + self._decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
-            raise InputError(
-                f"{self._name}: not UTF-8: {error.reason}. Re-encode it, for example with iconv."
-            ) from error
-        except (EOFError, OSError, zlib.error) as error:
-            raise InputError(
-                f"{self._name}: cannot be read to the end: {message_of(error)}. Is the file complete?"
-            ) from error
+            way_out = "Re-encode it, for example with iconv."
+            raise InputError(f"{self._name}: not UTF-8: {error.reason}. {way_out}") from error
         self.start, self.ended = 0, not data
 
-    def next_sign(self) -> str:
-        """The next character that is not white space; "" at the end."""
+    def next_sign(self, taken: str = "") -> str:
+        """The next character that is not white space, consumed if it is one of `taken`; "" at the end."""
         while True:
             while self.start < len(self.text) and self.text[self.start] in _SPACE:
                 self.start += 1
             if self.start < len(self.text):
-                return self.text[self.start]
+                sign = self.text[self.start]
+                self.start += sign in taken
+                return sign
             if self.ended:
                 return ""
             self.more()
-
-    def skip(self) -> None:
-        """Consume one character."""
-        self.start += 1
 
 
 def _may_go_on(value: object, rest: str) -> bool:

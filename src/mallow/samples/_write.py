@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -55,7 +55,11 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
     form, zipped = file_format(target, name)
     if form == "eval":
         raise InputError(f"{name}: logs of Inspect are read, not written. Write .jsonl, .csv or .parquet.")
-    _check_writable(samples, form, name)
+    if not isinstance(samples, Samples):
+        raise InputError(f"`samples` must be Samples; got {type(samples).__name__}. Convert it with mallow.read first.")
+    if len(samples) == 0:
+        raise InputError(f"{name}: at least one sample is needed; got none.")
+    _refuse_losses(samples, form, name)
     if not target.parent.is_dir():
         raise InputError(f"{name}: the folder {target.parent} does not exist. Create it first.")
     if target.is_dir():
@@ -74,67 +78,67 @@ def write(samples: Samples, path: str | os.PathLike[str]) -> None:
         raise InputError(f"{name}: texts must be valid Unicode; got {half}. Fix the text.") from error
 
 
-def _check_writable(samples: Samples, form: str, name: str) -> None:
-    if not isinstance(samples, Samples):
-        raise InputError(f"`samples` must be Samples; got {type(samples).__name__}. Convert it with mallow.read first.")
-    if len(samples) == 0:
-        raise InputError(f"{name}: at least one sample is needed; got none.")
+def _refuse_losses(samples: Samples, form: str, name: str) -> None:
+    """Raise an InputError if a format cannot hold the samples."""
     if form in _FEATURE_FORMATS:
-        _check_features(samples, form, name)
-    else:
-        _check_texts(samples, form, name)
-
-
-def _check_features(samples: Samples, form: str, name: str) -> None:
-    if samples.features is None:
-        texts = f", or write the texts as {', '.join(_TEXT_FORMATS)}" if samples.kind == "text" else ""
-        raise InputError(
-            f"{name}: {form} files hold features, and these {samples.kind} samples have none. "
-            f"Embed them first with `mallow.embed.embed_samples` or the command `mallow embed`{texts}."
-        )
-    losses = [label for label in ("ids", "prompts", "provenance") if getattr(samples, label) is not None]
-    if form == "npy" and losses:
-        raise InputError(f"{name}: npy files hold only features and would lose: {', '.join(losses)}. Write .npz.")
-
-
-def _check_texts(samples: Samples, form: str, name: str) -> None:
-    if samples.texts is None:
+        if samples.features is None:
+            texts = f", or write the texts as {', '.join(_TEXT_FORMATS)}" if samples.kind == "text" else ""
+            raise InputError(
+                f"{name}: {form} files hold features, and these {samples.kind} samples have none. "
+                f"Embed them first with `mallow.embed.embed_samples` or the command `mallow embed`{texts}."
+            )
+        losses = [label for label in ("ids", "prompts", "provenance") if getattr(samples, label) is not None]
+        if form == "npy" and losses:
+            raise InputError(f"{name}: npy files hold only features and would lose: {', '.join(losses)}. Write .npz.")
+    elif samples.texts is None:
         way_out = (
             f"Write the features as {' or '.join(_FEATURE_FORMATS)}"
             if samples.features is not None
             else "Images are files already: copy them, or embed them and write .npz"
         )
         raise InputError(f"{name}: {form} files hold texts, and these {samples.kind} samples have none. {way_out}.")
-    if form == "txt":
-        for place, text in enumerate(samples.texts):
-            if "\n" in text or "\r" in text:
-                raise InputError(
-                    f"{name}: txt files hold one text per line; text {place} contains a line break. "
-                    "Write .jsonl, .csv or .parquet."
-                )
+    elif form == "txt" and any("\n" in text or "\r" in text for text in samples.texts):
+        place = next(place for place, text in enumerate(samples.texts) if "\n" in text or "\r" in text)
+        raise InputError(
+            f"{name}: txt files hold one text per line; text {place} contains a line break. "
+            "Write .jsonl, .csv or .parquet."
+        )
 
 
 def _write_to(stream: BinaryIO, samples: Samples, form: str) -> None:
-    if form == "parquet":
-        _with_random_access(stream, lambda file: _write_parquet(file, samples))
-    elif form in _FEATURE_FORMATS:
-        _with_random_access(stream, lambda file: write_features(file, samples, form))
-    else:
-        text = io.TextIOWrapper(stream, "utf-8", newline="", write_through=True)
-        try:
-            _WRITERS[form](text, samples)
-        finally:
-            text.detach()
-
-
-def _with_random_access(stream: BinaryIO, work: Callable[[BinaryIO], None]) -> None:
-    """Do the work on a stream with random access, as zip and parquet files need. A gzip stream has none."""
-    if not isinstance(stream, gzip.GzipFile):
-        work(stream)
+    if form in ("parquet", *_FEATURE_FORMATS):
+        # These need random access, which a gzip stream does not have.
+        target = io.BytesIO() if isinstance(stream, gzip.GzipFile) else stream
+        if form == "parquet":
+            _write_parquet(target, samples)
+        else:
+            write_features(target, samples, form)
+        if isinstance(target, io.BytesIO):
+            stream.write(target.getbuffer())
         return
-    buffer = io.BytesIO()
-    work(buffer)
-    stream.write(buffer.getbuffer())
+    text = io.TextIOWrapper(stream, "utf-8", newline="", write_through=True)
+    try:
+        _write_texts(text, samples, form)
+    finally:
+        text.detach()
+
+
+def _write_texts(text: io.TextIOWrapper, samples: Samples, form: str) -> None:
+    if form == "txt":
+        texts = samples.require_texts()
+        if texts[0].startswith("\ufeff"):
+            text.write("\ufeff")  # otherwise the first character would be read as a byte-order mark
+        text.writelines(f"{line}\n" for line in texts)
+    elif form == "csv":
+        columns = list(next(_records(samples)))
+        table = csv.DictWriter(text, columns)  # its line end is \r\n, so it quotes texts with either character
+        table.writeheader()
+        table.writerows(_records(samples))
+    else:
+        start, between, end = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
+        for number, record in enumerate(_records(samples)):
+            text.write((between if number else start) + json.dumps(record, ensure_ascii=False))
+        text.write(end)
 
 
 def _records(samples: Samples) -> Iterator[dict[str, str]]:
@@ -144,49 +148,12 @@ def _records(samples: Samples) -> Iterator[dict[str, str]]:
         yield dict(zip(columns, values, strict=True))
 
 
-def _write_jsonl(text: io.TextIOWrapper, samples: Samples) -> None:
-    for record in _records(samples):
-        text.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-
-def _write_json(text: io.TextIOWrapper, samples: Samples) -> None:
-    for number, record in enumerate(_records(samples)):
-        text.write(("[\n" if number == 0 else ",\n") + json.dumps(record, ensure_ascii=False))
-    text.write("\n]\n")
-
-
-def _write_csv(text: io.TextIOWrapper, samples: Samples) -> None:
-    for number, record in enumerate(_records(samples)):
-        if number == 0:
-            table = csv.DictWriter(text, list(record))  # its line end is \r\n, so it quotes texts with either character
-            table.writeheader()
-        table.writerow(record)
-
-
-def _write_txt(text: io.TextIOWrapper, samples: Samples) -> None:
-    texts = samples.require_texts()
-    if texts[0].startswith("\ufeff"):
-        text.write("\ufeff")  # otherwise the first character would be read as a byte-order mark
-    for line in texts:
-        text.write(line + "\n")
-
-
-_WRITERS: dict[str, Callable[[io.TextIOWrapper, Samples], None]] = {
-    "jsonl": _write_jsonl,
-    "json": _write_json,
-    "csv": _write_csv,
-    "txt": _write_txt,
-}
-
-
 def _write_parquet(stream: BinaryIO, samples: Samples) -> None:
     arrow, parquet = optional("pyarrow", extra="tables"), optional("pyarrow.parquet", extra="tables")
-    records = _records(samples)
-    batch = list(itertools.islice(records, 1024))
-    with parquet.ParquetWriter(stream, arrow.schema([(name, arrow.string()) for name in batch[0]])) as file:
-        while batch:
+    records, columns = _records(samples), list(next(_records(samples)))
+    with parquet.ParquetWriter(stream, arrow.schema([(name, arrow.string()) for name in columns])) as file:
+        while batch := list(itertools.islice(records, 1024)):
             file.write_table(arrow.Table.from_pylist(batch, schema=file.schema))
-            batch = list(itertools.islice(records, 1024))
 
 
 def write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
@@ -214,9 +181,7 @@ def write_features(stream: BinaryIO, samples: Samples, form: str) -> None:
 
 def make_shard_folder(folder: str) -> str:
     """The folder, created if it does not exist. Object stores do not need this."""
-    if is_url(folder):
-        return folder.rstrip("/")
-    return str(make_folder(folder))
+    return folder.rstrip("/") if is_url(folder) else str(make_folder(folder))
 
 
 def join(folder: str, name: str) -> str:

@@ -274,15 +274,7 @@ def integral(frontier_or_masses: Frontier | Masses, divergence: Divergence = KL)
 
 
 def closed_integral(divergence: Divergence) -> Divergence | None:
-    """The divergence that equals the integral summary of `divergence`, if known (for KL and χ²).
-
-    It holds for masses of histograms (`Masses.plain`).
-
-    Examples
-    --------
-    >>> closed_integral(KL)
-    KL_INTEGRAL
-    """
+    """The divergence that equals the integral summary for masses of histograms, if known (for KL and χ²)."""
     return _CLOSED_INTEGRALS.get(divergence)
 
 
@@ -326,14 +318,7 @@ def range_caveats(masses: Masses, way_out: str) -> tuple[Caveat, ...]:
     """Caveats about masses of likelihood ratios: a mean ratio far above 1, or a summary out of range.
 
     In the published form (``pooled=False``) a cost of P is a mean over the points of Q, whose weights do not sum to 1.
-    Pooled masses are two distributions, which do not have these problems.
-
-    Parameters
-    ----------
-    masses : Masses
-        From `Masses.from_log_ratio`.
-    way_out : str
-        The recommendation, as a sentence.
+    Pooled masses are two distributions, which do not have these problems. `way_out` is the recommendation, a sentence.
     """
     if masses.split is None:
         return ()

@@ -1,8 +1,5 @@
 """The waist of the library: the masses that P and Q give to common atoms, and fast sums over the atoms.
 
-Anything that yields `Masses` gets every divergence, the frontier and all summaries. Code that needs a frontier does not
-depend on k-means.
-
 Atoms with equal masses are evaluated once: resampled histograms of counts hold few distinct pairs (p, q), so a batch of
 thousands of histograms needs few evaluations of a divergence. The sums equal a plain loop over the atoms, up to
 rounding.
@@ -247,25 +244,13 @@ def _probabilities(name: str, values: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class AtomTable:
-    """Atoms of a batch of histograms, with equal pairs of masses merged.
+    """Atoms of a batch of histograms, with equal pairs of masses merged."""
 
-    Attributes
-    ----------
-    batch : tuple of int
-        The leading axes of the masses; flattened, they are the rows below.
-    p, q : array (pairs,) or (rows, atoms)
-        The distinct pairs of masses, or all pairs if nothing is merged.
-    weight : array (rows, atoms)
-        The weight of each atom.
-    column : int array (rows, atoms) or None
-        The pair of each atom; ``pairs`` for an atom without mass. None if nothing is merged.
-    """
-
-    batch: tuple[int, ...]
-    p: Array
+    batch: tuple[int, ...]  # the leading axes of the masses; flattened, they are the rows below
+    p: Array  # (pairs,): the distinct pairs of masses; (rows, atoms) if nothing is merged
     q: Array
-    weight: Array
-    column: NDArray[np.intp] | None
+    weight: Array  # (rows, atoms)
+    column: NDArray[np.intp] | None  # the pair of each atom, `pairs` for one without mass; None if nothing is merged
 
     def sums(self, values: Callable[[Array, Array], Array]) -> Array:
         """Σ weight · values(p, q) for each row, shape (*batch, v)."""

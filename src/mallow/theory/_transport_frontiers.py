@@ -85,14 +85,9 @@ def linear_frontier(masses: Masses, *, tolerance: float = 1e-3) -> Frontier:
             else:
                 closed += high - low
             show(round(1000 * closed), f"{len(costs) - 2} mixtures")
-    return Frontier(_LAM.copy(), _polyline(costs, 0), _polyline(costs, 1), caveats=worst_caveat(doubts))
-
-
-def _polyline(costs: dict[float, Array], side: int) -> Array:
-    """One cost at all λ, on straight lines between the computed ones."""
     computed = sorted(costs)
-    values: Array = np.interp(_LAM, computed, [costs[lam][side] for lam in computed])
-    return values
+    to_p, to_q = (np.interp(_LAM, computed, [costs[lam][side] for lam in computed]) for side in (0, 1))
+    return Frontier(_LAM.copy(), to_p, to_q, caveats=worst_caveat(doubts))
 
 
 @warns
@@ -242,9 +237,12 @@ def entropic_linear_frontier(masses: Masses, *, regulariser: float | None = None
     >>> curve.lam, curve.p_to_mix.round(6)  # as good as exact
     (array([0.25, 0.5 , 0.75]), array([0.75, 0.5 , 0.25]))
     """
-    p, q, cost, kernel, lam = _prepared(masses, regulariser, points, "linear_frontier")
-    mix = (p[:, None] * lam + q[:, None] * (1.0 - lam))[..., None]  # (bins, λ, 1)
-    return _curve(p, q, cost, kernel, lam, lambda reached: mix)
+
+    def mixture(p: Array, q: Array, lam: Array, reached: Array) -> Array:
+        mix: Array = (p[:, None] * lam + q[:, None] * (1.0 - lam))[..., None]  # (bins, λ, 1)
+        return mix
+
+    return _entropic_frontier(masses, regulariser, points, "linear_frontier", mixture)
 
 
 @warns
@@ -271,20 +269,23 @@ def entropic_barycentric_frontier(masses: Masses, *, regulariser: float | None =
     >>> curve.p_to_mix.round(6)  # as good as exact: Q below λ = ½, P above, half of each between
     array([1. , 0.5, 0. ])
     """
-    p, q, cost, kernel, lam = _prepared(masses, regulariser, points, "barycentric_frontier")
-    weight = np.stack([lam, 1.0 - lam], axis=-1)  # (λ, sides)
 
-    def barycentre(reached: Array) -> Array:
+    def barycentre(p: Array, q: Array, lam: Array, reached: Array) -> Array:
+        weight = np.stack([lam, 1.0 - lam], axis=-1)  # (λ, sides)
         mix: Array = np.exp((weight * np.log(reached)).sum(axis=-1, keepdims=True))
         return mix
 
-    return _curve(p, q, cost, kernel, lam, barycentre)
+    return _entropic_frontier(masses, regulariser, points, "barycentric_frontier", barycentre)
 
 
-def _prepared(
-    masses: Masses, regulariser: float | None, points: int, exact: str
-) -> tuple[Array, Array, Array, Array, Array]:
-    """The masses of the bins, their costs (at most 1, times the largest), Sinkhorn's kernel, and all λ."""
+def _entropic_frontier(
+    masses: Masses,
+    regulariser: float | None,
+    points: int,
+    exact: str,
+    middle: Callable[[Array, Array, Array, Array], Array],
+) -> Frontier:
+    """The costs of the plans diag(u) K diag(v) from P and from Q to R = middle(p, q, λ, K u), for all λ at once."""
     if regulariser is not None:
         regulariser = positive("regulariser", regulariser)
     lam = np.arange(1, whole("points", points, least=1) + 1) / (points + 1)
@@ -305,18 +306,13 @@ def _prepared(
             f"{regulariser:.3g}. Pass a larger one, or use {exact}, which is exact."
         )
     kernel = np.exp(-cost / regulariser) if cost.any() else np.ones_like(cost)
-    return p, q, cost, kernel, lam
-
-
-def _curve(p: Array, q: Array, cost: Array, kernel: Array, lam: Array, middle: Callable[[Array], Array]) -> Frontier:
-    """The costs of the plans diag(u) K diag(v) from P and from Q to R, with R = middle(K u), for all λ at once."""
     sides = np.stack([p, q], axis=-1)[:, None]  # (bins, 1, sides)
     u = np.ones((len(p), len(lam), 2))
     error = np.inf
     with single_threaded_blas(), bar("frontier", _MOST_ROUNDS) as show:
         reached = _times(kernel, u)
         for done in range(1, _MOST_ROUNDS + 1):
-            mix = middle(reached)
+            mix = middle(p, q, lam, reached)
             v = mix / reached
             u = sides / _times(kernel, v)
             reached = _times(kernel, u)
