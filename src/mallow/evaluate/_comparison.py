@@ -11,7 +11,7 @@ from mallow.errors import Caveat, InputError
 from mallow.evaluate._score import Score, brief_values
 from mallow.evaluate._systems import (
     CERTIFIED,
-    OrderedSystems,
+    OrderedScores,
     ScoredSystems,
     SystemPair,
     render_differences,
@@ -84,7 +84,7 @@ class Difference(SystemPair):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(OrderedSystems):
+class Comparison(OrderedScores):
     """Scores of several systems and conclusions about their order.
 
     Attributes

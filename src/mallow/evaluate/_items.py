@@ -15,7 +15,7 @@ from scipy.special import stdtr, stdtrit
 
 from mallow._checks import positive
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._systems import OrderedSystems, SystemPair, rank_systems, shown_pairs
+from mallow.evaluate._systems import OrderedScores, SystemPair, rank_systems, shown_pairs
 from mallow.evidence import LEVEL, holm
 from mallow.results import Axes, Estimate, TableData, draw, group_letters, p_number, render
 from mallow.samples import read_item_scores
@@ -73,7 +73,7 @@ class ItemDifference(SystemPair):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ItemComparison(OrderedSystems):
+class ItemComparison(OrderedScores):
     """Mean scores of several systems on the same items, and conclusions about their order.
 
     Attributes

@@ -84,10 +84,8 @@ class ScoredSystems(Result, ABC):
         return ax
 
 
-class OrderedSystems(ScoredSystems):
+class OrderedSystems:
     """The common part of results about ordered systems: `scores`, best first, `differences` and `ranks`."""
-
-    ALSO = ("winner", "last", "verdict")
 
     scores: Mapping[str, Any]
     differences: tuple[Any, ...]
@@ -120,13 +118,6 @@ class OrderedSystems(ScoredSystems):
         apart = {pair.systems for pair in self.differences if pair.significant}
         return tuple(other for other in self.scores if frozenset((name, other)) not in apart)
 
-    @abstractmethod
-    def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
-        """The differences as a table."""
-
-    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
-        return [self.table(form, width=width), self.difference_table(form, width=width)]
-
     def _rank_text(self, name: str) -> str:
         """The ranks that a system may have; "" if they are not known."""
         best, worst = self.ranks.get(name, (0, 0))
@@ -148,6 +139,19 @@ class OrderedSystems(ScoredSystems):
         if not set(self.best) & set(self.worst):
             return f"{text} {last}s: {join_names(self.worst)}, which were not shown to differ."
         return text
+
+
+class OrderedScores(OrderedSystems, ScoredSystems):
+    """The common part of comparisons of scores, which have a table of scores and a table of differences."""
+
+    ALSO = ("winner", "last", "verdict")
+
+    @abstractmethod
+    def difference_table(self, form: str = "text", *, width: int | None = None) -> str:
+        """The differences as a table."""
+
+    def _tables(self, form: str = "text", width: int | None = None) -> list[str]:
+        return [self.table(form, width=width), self.difference_table(form, width=width)]
 
 
 class SystemPair(ABC):
