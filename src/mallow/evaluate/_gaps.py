@@ -164,7 +164,7 @@ def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference
     if one.evidence is None or other.evidence is None:
         raise InputError("`scores` must have evidence. Scores of a Monitor have none.")
     every = np.unique(np.concatenate([one.evidence.keys, other.evidence.keys]))
-    gap = subtract_certificates(*(_on_units(evidence, measure, every) for evidence in (one.evidence, other.evidence)))
+    gap = subtract_certificates(_on_units(one.evidence, measure, every), _on_units(other.evidence, measure, every))
     return Difference(first, second, gap.value, gap.interval, gap.p_value, gap.p_value)
 
 
