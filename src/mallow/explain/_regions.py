@@ -156,7 +156,7 @@ def small_bin_caveats(partition: Partition, evidence: Evidence) -> list[Caveat]:
     touched = [np.unique(unit * bins + label) for unit, label in zip(units.sets, labels, strict=True)]
     pooled = np.bincount(np.unique(np.concatenate(touched)) % bins, minlength=bins)  # the number of units in each bin
     n, m = (len(np.unique(unit)) for unit in units.sets)
-    extremes = [np.minimum(pooled, n), np.maximum(pooled - m, 0)]  # all from the reference; all from the model
+    extremes = [np.minimum(pooled, n), np.maximum(pooled - m, 0)]  # all from the reference, then all from the model
     best = np.minimum(*(_hypergeometric(extreme, pooled, n, m) for extreme in extremes))
     share = float(np.mean(best * len(best) >= LEVEL))
     if share <= _MOST_SMALL_BINS:
