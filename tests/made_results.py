@@ -34,8 +34,8 @@ from mallow.evaluate import (
     Trend,
     verify_passport,
 )
+from mallow.evaluate._order import rank_systems
 from mallow.evaluate._passport_check import Finding
-from mallow.evaluate._systems import rank_systems
 from mallow.evidence import MAUVE_STAR, Evidence, IdentityTest, Signature
 from mallow.explain import Reason
 from mallow.results import Estimate

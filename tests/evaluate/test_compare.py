@@ -18,7 +18,7 @@ from mallow.estimate import Neighbors, Quantize
 from mallow.evaluate import Difference
 from mallow.evaluate._compare import _all_variances, _check_names, _mean_score
 from mallow.evaluate._evaluation import _with_one_number_of_bins
-from mallow.evaluate._systems import rank_systems
+from mallow.evaluate._order import rank_systems
 from mallow.samples import Samples
 from mallow.theory import KL
 

@@ -8,6 +8,7 @@ from mallow.evaluate._door import score
 from mallow.evaluate._gaps import GapDifference, compare_gaps
 from mallow.evaluate._items import ItemComparison, ItemDifference, compare_items
 from mallow.evaluate._monitor import Monitor
+from mallow.evaluate._order import OrderedSystems, SystemPair, rank_systems
 from mallow.evaluate._passport import Passport, make_passport
 from mallow.evaluate._passport_check import PassportCheck, verify_passport
 from mallow.evaluate._plan import SamplePlan, plan_samples
@@ -18,7 +19,6 @@ from mallow.evaluate._score import Score, score_embedded
 from mallow.evaluate._share import estimate_share
 from mallow.evaluate._subsets import GroupScores, MatchedScore
 from mallow.evaluate._sweep import Sweep, grid, sweep
-from mallow.evaluate._systems import OrderedSystems, SystemPair, rank_systems
 from mallow.evaluate._track import Change, Track, Trend, track
 
 __all__ = [

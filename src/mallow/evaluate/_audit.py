@@ -14,14 +14,13 @@ from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
 from mallow.evaluate._run import Settings
-from mallow.evidence import MAUVE_STAR, Measure, permutation_test
+from mallow.evidence import LEVEL, MAUVE_STAR, Measure, permutation_test
 from mallow.results import Axes, Result, TableData, draw
 from mallow.samples import Samples, read
 
 _UNTOUCHED = "untouched"
 _FEWEST_TEXTS = 200  # chosen: if the halves have fewer than 100 texts, hardly any edit is significant
 _SMALL_FALL = 0.05  # chosen: a drop of the certified value that does not matter
-_LEVEL = 0.05  # the usual level of significance
 _VERDICTS = {
     "no": f"Not detected: {{}} (the certified value falls by less than {_SMALL_FALL}, or edited texts cannot be told "
     "from the originals)",
@@ -230,7 +229,7 @@ def _looks_the_same(pairs: Pairs, edit: str, embedder: AnyEmbedder, seed: int) -
         p_value = permutation_test(untouched.texts, edited.texts, embedder=embedder, paired=True, rng=seed)
     else:
         p_value = permutation_test(untouched, edited, rng=seed)
-    return p_value > _LEVEL
+    return p_value > LEVEL
 
 
 def _embedding_rate(embedder: AnyEmbedder, texts: Sequence[str]) -> float:

@@ -16,9 +16,9 @@ from mallow.engine import AnyEngine, settle
 from mallow.errors import InputError, warn_about
 from mallow.evaluate._comparison import Comparison, Difference
 from mallow.evaluate._evaluation import Evaluation, evaluate_systems, open_systems, shares_bins
+from mallow.evaluate._order import rank_systems
 from mallow.evaluate._run import Run, Settings, mean_frontier, summary_values
 from mallow.evaluate._score import Score, build_scores
-from mallow.evaluate._systems import rank_systems
 from mallow.evidence import MAUVE_STAR, NORMAL, SUMMARIES, HeldOut, Measure, Pairs, holm, run_systems
 from mallow.results import Estimate
 from mallow.samples import Samples, read

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from mallow._optional import did_you_mean
 from mallow.errors import Caveat, InputError
+from mallow.evaluate._order import SystemPair
 from mallow.evaluate._score import Score, brief_values
 from mallow.evaluate._systems import (
     CERTIFIED,
     OrderedScores,
     ScoredSystems,
-    SystemPair,
     render_differences,
     score_cells,
     shown_pairs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
@@ -180,21 +180,18 @@ def _with_measured_caveats(
     before = chosen_alignments(settings.aligned)
     caveats = []
     for caveat in score.caveats:
-        name = next(
-            (name for name in REMOVED_BY.get(caveat.kind, ()) if name not in remedies and _removes(name, caveat, sets)),
-            "",
-        )
+        names = (name for name in REMOVED_BY.get(caveat.kind, ()) if name not in remedies)
+        name, others = next(_removing(names, caveat, score, sets), ("", {}))
         if not name:
             caveats.append(caveat)
             continue
-        others = align_samples(sets, name)
         changed = sum(
             item != other
             for key, samples in sets.items()
             for item, other in zip(samples.items, others[key].items, strict=True)
         )
-        names, same = ",".join([*before, name]), ALIGNMENTS[name][2]
-        option = f'align="{names}" (--align {names})'
+        every, same = ",".join([*before, name]), ALIGNMENTS[name][2]
+        option = f'align="{every}" (--align {every})'
         values = dict(caveat.values)
         if changed > _MOST_CHANGED:
             remedies[name] = f"To score with the same {same} on both sides, pass {option}."
@@ -207,15 +204,20 @@ def _with_measured_caveats(
     return replace(score, caveats=tuple(caveats))
 
 
-def _removes(name: str, caveat: Caveat, sets: Mapping[str, Samples]) -> bool:
-    """Whether an alignment leaves fewer caveats of this kind."""
-    if ALIGNMENTS[name][0] != next(iter(sets.values())).kind:
-        return False
-    counts = []
-    for reference, model in (sets.values(), align_samples(sets, name).values()):
-        found = find_confounds(reference, {"model": model})
-        counts.append(sum((one.kind, one.system) == (caveat.kind, "model") for one in found))
-    return counts[1] < counts[0]
+def _removing(
+    names: Iterable[str], caveat: Caveat, score: Score, sets: Mapping[str, Samples]
+) -> Iterator[tuple[str, Mapping[str, Samples]]]:
+    """The alignments that leave fewer caveats of this kind than the score has, with the aligned sets."""
+    for name in names:
+        if ALIGNMENTS[name][0] != next(iter(sets.values())).kind:
+            continue
+        reference, model = (aligned := align_samples(sets, name)).values()
+        if _count(caveat.kind, find_confounds(reference, {"model": model})) < _count(caveat.kind, score.caveats):
+            yield name, aligned
+
+
+def _count(kind: str, caveats: Iterable[Caveat]) -> int:
+    return sum((caveat.kind, caveat.system) == (kind, "model") for caveat in caveats)
 
 
 def _limit(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None, measure: Measure, prompts: str) -> float:

@@ -15,7 +15,8 @@ from scipy.special import stdtr, stdtrit
 
 from mallow._checks import positive
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evaluate._systems import OrderedScores, SystemPair, rank_systems, shown_pairs
+from mallow.evaluate._order import SystemPair, rank_systems
+from mallow.evaluate._systems import OrderedScores, shown_pairs
 from mallow.evidence import LEVEL, holm
 from mallow.results import Axes, Estimate, TableData, draw, group_letters, p_number, render
 from mallow.samples import read_item_scores

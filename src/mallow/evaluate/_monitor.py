@@ -33,6 +33,7 @@ from mallow.evaluate._monitor_parts import (
 from mallow.evaluate._run import Run, Settings
 from mallow.evaluate._score import Score, build_score
 from mallow.evidence import (
+    LEVEL,
     MAUVE_STAR,
     SUMMARIES,
     Bets,
@@ -50,7 +51,6 @@ from mallow.theory.smoothing import krichevsky_trofimov
 
 _FEWEST = 20  # reference samples; chosen: fewer do not allow fitting and counting even one bin
 _DRAWS = 20  # of the self-score; chosen
-_LEVEL = 0.05  # of an alarm: the usual one
 
 
 class Monitor:
@@ -190,36 +190,26 @@ class Monitor:
         if not kept or self._width == 1:  # bins of other data can separate rows that are all the same here
             refuse_without_answer(measure, [rows])
         order, units, fitting = split_reference(samples, rows, self._seed)
-        self._codebook = fit_codebook(rows[order[:fitting]], len(rows), measure.estimator, self._seed)
+        fitted, counted = order[:fitting], order[fitting:]
+        self._codebook = fit_codebook(rows[fitted], len(rows), measure.estimator, self._seed)
         self._estimator = replace(measure.estimator, codebook=self._codebook)
         self.measure = replace(measure, estimator=self._estimator)
-        self.reference_counts = self._codebook.count(
-            rows if kept else rows[order[fitting:]], device=measure.estimator.device
-        )
+        self.reference_counts = self._codebook.count(rows if kept else rows[counted], device=measure.estimator.device)
         names = samples.unit_names
+        of_fitted = frozenset(() if names is None else (names[place] for place in fitted))
         self._joint = self._joint and len(set(samples.prompts or ())) > 1
         spaces = self._spaces(samples)
         self._widths = {"": self._width} | {name: own.shape[1] for name, own in spaces.items()}
         rows, _ = join_spaces(rows, spaces, self._widths)
         self._one_prompt = set(samples.prompts or ()) if names is None else set()  # of all reference samples
         self._test = fit_sequential_test(
-            self._codebook,
-            rows[order[:fitting]],
-            rows[order[fitting:]],
-            units[order[fitting:]],
-            () if names is None else {names[place] for place in order[:fitting]},
-            widths=self._widths,
+            self._codebook, rows[fitted], rows[counted], units[counted], of_fitted, widths=self._widths
         )
         self._betting = fit_betting(
             self._test.views, rows[:1], tolerance, scale=measure.area_scale, window=window, seed=self._seed
         )
-        counted = order[fitting:]
-        self._no_bets = self._betting.start(
-            rows[order[:fitting]],
-            rows[counted],
-            None if names is None else [names[place] for place in counted],
-            frozenset(() if names is None else (names[place] for place in order[:fitting])),
-        )
+        of_counted = None if names is None else [names[place] for place in counted]
+        self._no_bets = self._betting.start(rows[fitted], rows[counted], of_counted, of_fitted)
         self.reset()
 
     def __repr__(self) -> str:
@@ -264,7 +254,7 @@ class Monitor:
     @property
     def alarm(self) -> bool:
         """Whether the gap is real: `p_value` is below 0.05. With a tolerance: whether `tolerance_p_value` is."""
-        return (self.p_value if self.tolerance is None else self.tolerance_p_value) < _LEVEL
+        return (self.p_value if self.tolerance is None else self.tolerance_p_value) < LEVEL
 
     @property
     def tolerance_p_value(self) -> float:
@@ -301,11 +291,8 @@ class Monitor:
 
         Having a single prompt is normal for one batch.
         """
-        return (
-            None
-            if not samples.ids and set(samples.prompts or ()) == self._one_prompt
-            else samples.ids or samples.prompts
-        )
+        alike = not samples.ids and set(samples.prompts or ()) == self._one_prompt
+        return None if alike else samples.ids or samples.prompts
 
     def compute(self) -> Score:
         """The score of all samples since the last reset, with its interval and the self-score.
@@ -336,7 +323,7 @@ class Monitor:
         signature = replace(result.signature, codebook=self.key[:12])
         bets, certified = self._bets, {}
         if bets is not None and self.measure.divergence is KL:
-            certified = self._betting.certify(bets if self.p_value < _LEVEL else self._no_bets)  # as Evidence.certify
+            certified = self._betting.certify(bets if self.p_value < LEVEL else self._no_bets)  # as Evidence.certify
         without_samples = replace(masses, partition=None)
         return replace(result, masses=without_samples, signature=signature, p_value=self.p_value, certified=certified)
 

@@ -14,9 +14,10 @@ from mallow.embed import AnyEmbedder, embedder_name, find_embedder, read_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evaluate._compare import compare_pairs, embed_pairs
 from mallow.evaluate._comparison import Comparison
+from mallow.evaluate._order import SystemPair
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score
-from mallow.evaluate._systems import ScoredSystems, SystemPair
+from mallow.evaluate._systems import ScoredSystems
 from mallow.evidence import LEVEL, MAUVE_STAR, Measure, holm
 from mallow.results import Axes, TableData, draw, join_names, p_number
 

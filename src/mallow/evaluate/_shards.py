@@ -142,17 +142,14 @@ def load_some(
         kept = vars(one.samples.take(places)) | {"features": rows, "ids": ids, "shards": None}
         some[name] = Samples.trusted(**kept)
     count = sum(map(len, some.values()))
+    subject, rest = "the reasons", "The scores, the certificate and the p-value use all rows."
+    if evidence:
+        subject = "the certificate, the p-value, the reasons"
+        rest = "They are valid, but more rows would certify more: set MALLOW_MEMORY. The published score uses all rows."
     text = (
-        f"the certificate, the p-value, the reasons and the checks of the samples rest on {count:,} of {total:,} rows, "
-        f"chosen by a hash, since all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). They are valid, "
-        "but more rows would certify more: set MALLOW_MEMORY. The published score uses all rows."
+        f"{subject} and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a hash, since all of "
+        f"them do not fit the memory ({memory_budget() / 1e9:.3g} GB). {rest}"
     )
-    if not evidence:
-        text = (
-            f"the reasons and the checks of the samples rest on {count:,} of {total:,} rows, chosen by a hash, since "
-            f"all of them do not fit the memory ({memory_budget() / 1e9:.3g} GB). The scores, the certificate and the "
-            "p-value use all rows."
-        )
     return SamplesInMemory(some, (Caveat("subset of rows", text, values={"rows": count, "n": total}),), chosen_places)
 
 

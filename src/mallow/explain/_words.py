@@ -289,8 +289,9 @@ def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
     }
     counts = {"punctuation marks": tokens.per_text(~tokens.word)}
     counts |= {noun: tokens.per_text(tokens.which(rule)) for noun, rule in rules.items()}
-    capitals = [sum(word.lstrip(_OPENING)[:1].isupper() for word in text.split()) for text in texts]
-    counts["words that begin with a capital"] = np.array(capitals, float)
+    counts["words that begin with a capital"] = np.array(
+        [sum(map(str.isupper, _initials(text))) for text in texts], float
+    )
     counts["line breaks"] = np.array([text.count("\n") for text in texts], float)
     return counts
 
@@ -301,6 +302,10 @@ def _sentence_lengths(length: Array, tokens: Tokens) -> Array:
     known = ends > 0
     average = math.fsum(length[known] / ends[known]) / max(int(known.sum()), 1)
     return np.where(known, length / np.maximum(ends, 1.0), average)
+
+
+def _initials(text: str) -> list[str]:
+    return [word.lstrip(_OPENING)[:1] for word in text.split()]
 
 
 def _repeated(words: Tokens) -> Array:
