@@ -183,9 +183,14 @@ def read_measured(path: str | os.PathLike[str]) -> Any:
 
 def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float]]]:
     table: dict[str, dict[str, tuple[float, float]]] = {}
+    systems = set[str]()
     for number, row in csv_rows(str(file), text):
-        cells = {name.strip(): cell.strip() for name, cell in row.items()}
-        system = next(iter(cells.values()))
+        cells = {name: cell.strip() for name, cell in row.items()}
+        system, *_ = cells.values()
+        if system in systems:
+            raise InputError(f"{file}:{number}: the system {system!r} occurs twice. Keep one row for each system.")
+        if any(cells.values()):
+            systems.add(system)
         for name in list(cells)[1:]:
             if cells[name] and not (name.endswith(" std") and name.removesuffix(" std") in cells):
                 pair = cells[name], cells.get(f"{name} std") or 0.0

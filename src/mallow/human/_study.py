@@ -356,15 +356,14 @@ def read_gold(path: str | os.PathLike[str]) -> tuple[Task, ...]:
     """Gold pairs, one JSON object per line: "left", "right", "expected" (-2 or 2), and "prompt", the context."""
     tasks = []
     for number, entry in json_lines(os.fspath(path), read_text(path)):
-        left, right, expected = (
-            entry.get(name) if isinstance(entry, dict) else None for name in ("left", "right", "expected")
-        )
-        if not isinstance(left, str) or not isinstance(right, str) or expected not in (-2, -1, 1, 2):
+        values = entry if isinstance(entry, dict) else {}
+        left, right, context, expected = (values.get(name, "") for name in ("left", "right", "prompt", "expected"))
+        are_texts = all(isinstance(text, str) for text in (left, right, context)) and left and right
+        if not are_texts or type(expected) is not int or expected not in (-2, -1, 1, 2):
             raise InputError(
                 f'{os.fspath(path)}:{number}: a gold pair has texts or picture files "left" and "right", and '
-                '"expected", -2 or 2.'
+                '"expected", -2 or 2; "prompt" is a text too.'
             )
-        context = str(entry.get("prompt", ""))
         tasks.append(
             Task(f"g{number}", "gold left", "gold right", f"gold {number}", context, left, right, expected=expected)
         )
