@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and its picture from the results beside this file: python benchmarks/report.py
+"""Write docs/benchmarks.md and its pictures from the results beside this file: python benchmarks/report.py
 
 The page has what users ask for. Everything that was measured is in the JSON files.
 """
@@ -22,7 +22,7 @@ STYLE = (
     "path{stroke:#a78bfa}}"
 )
 SIZES = {"small": "(5,000 + 5,000) × 1,024", "large": "(50,000 + 50,000) × 2,048"}
-PICTURE = "benchmark-decision.svg"
+PICTURE, GROWTH = "benchmark-decision.svg", "benchmark-growth.svg"
 
 
 def results(name: str) -> Any:
@@ -79,12 +79,32 @@ def minilm_rows() -> list[list[str]]:
     return rows
 
 
-def growth_rows() -> list[list[str]]:
+def growth() -> list[tuple[int, float, float]]:
     """n = m; processor seconds of the whole call and of the published score only."""
-    growth = results("scores")["growth"]
-    whole = growth["mallow.score(x, y, repeats=1), all that it returns (processor s)"]
-    inner = growth["inner path, published score alone (processor s)"]
-    return [[f"{n:,}", f"{a:.1f} s", f"{b:.1f} s"] for n, a, b in zip(growth["n = m"], whole, inner, strict=True)]
+    measured = results("scores")["growth"]
+    whole = measured["mallow.score(x, y, repeats=1), all that it returns (processor s)"]
+    inner = measured["inner path, published score alone (processor s)"]
+    return list(zip(measured["n = m"], whole, inner, strict=True))
+
+
+def metric_rows() -> list[list[str]]:
+    """Metric; processor seconds of mallow and of the other package; how many times as many these are."""
+    measured, bleu = results("feature_metrics")["5000x512"], results("self_bleu")
+    pairs = [
+        ("Fréchet distance", "frechet_distance", "torch-fidelity", "torch-fidelity fid"),
+        ("kernel distance", "kernel_distance", "torch-fidelity", "torch-fidelity kid"),
+        ("kernel distance by subsets", "kernel_distances", "torch-fidelity", "torch-fidelity kid_subsets"),
+        ("precision and recall", "precision_recall", "torch-fidelity", "torch-fidelity prc"),
+        ("precision, recall, density, coverage", "precision_recall", "prdc", "prdc"),
+    ]
+    rows = []
+    for metric, ours, package, theirs in pairs:
+        seconds = [measured[name]["cpu_seconds"] for name in (ours, theirs)]
+        times = measured[theirs]["times_the_cpu_of_mallow"]
+        rows.append([metric, f"{seconds[0]:.2g} s", f"{seconds[1]:.2g} s ({package})", f"{times:.1f}"])
+    nltk = f"{bleu['nltk_cpu_seconds_extrapolated'] / 3600:.1f} h (NLTK, extrapolated)"
+    rows.append([f"self-BLEU of {bleu['texts']:,} texts", f"{bleu['cpu_seconds']:.2g} s", nltk, f"{bleu['times_less_cpu']:,.0f}"])  # fmt: skip
+    return rows
 
 
 def memory_rows() -> list[list[str]]:
@@ -159,10 +179,35 @@ def decision_picture() -> str:
     return drawing("Samples per side against processor seconds of a right decision", parts, 330)
 
 
+def growth_picture() -> str:
+    """Processor seconds against samples per side, both on logarithmic axes: the whole call, and only the published score."""
+    measured = growth()
+
+    def at(n: float, seconds: float) -> tuple[float, float]:
+        return 110 + 235 * math.log10(n / measured[0][0]), 270 - 70 * math.log10(seconds / 0.1)
+
+    parts = []
+    for n, *_ in measured:
+        parts.append(f'<text x="{at(n, 1)[0]:.0f}" y="312" text-anchor="middle">{n:,}</text>')
+    for seconds in (0.1, 1, 10, 100):
+        parts.append(f'<text x="70" y="{at(measured[0][0], seconds)[1] + 5:.0f}" text-anchor="end">{seconds:g} s</text>')  # fmt: skip
+    for column, dashes, name in (
+        (1, "", "all that it returns"),
+        (2, ' stroke-dasharray="6 4"', "published score only"),
+    ):
+        places = [at(row[0], row[column]) for row in measured]
+        line = " L ".join(f"{x:.0f} {y:.0f}" for x, y in places)
+        parts.append(f'<path d="M {line}"{dashes}/>')
+        parts += [f'<circle class="mallow" cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x, y in places]
+        parts.append(f'<text x="{places[-1][0] + 10:.0f}" y="{places[-1][1] + 5:.0f}">{name}</text>')
+    return drawing("Processor time of a score against samples per side", parts, 330)
+
+
 def page() -> str:
     """The page of benchmarks."""
     scores = results("scores")
-    about, ten, growth = scores["about"], scores["ten"], growth_rows()
+    about, ten = scores["about"], scores["ten"]
+    smallest, *_, largest = growth()
     speed = [[shown, f"{ours:.1f} s", f"{theirs:.1f} s", f"{theirs / ours:.1f}"] for shown, ours, theirs in against_mauve_text()]  # fmt: skip
     found = decisions()
     ways = list(next(iter(found.values())))
@@ -172,7 +217,7 @@ def page() -> str:
     return f"""# Benchmarks
 
 Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0 with faiss-cpu {about["faiss"]}, on {about["cores"]} cores. Ratios compare times of one run. Absolute times depend on the machine.
-`python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain all measurements, including other metrics and other parts of mallow.
+`python benchmarks/report.py` writes this page. The files `benchmarks/*.json` contain all measurements, including other parts of mallow.
 
 ## What does a right decision cost?
 
@@ -199,15 +244,25 @@ The default embedder for texts, `minilm`, on one core with the model loaded, per
 
 ## How does it grow, and how much memory does it need?
 
-Processor time grows like n^{scores["growth"]["exponent"]:.2f}, from {growth[0][1]} for {growth[0][0]} samples per side to {growth[-1][1]} for {growth[-1][0]} (width 128, 500 bins).
+Processor time grows like n^{scores["growth"]["exponent"]:.2f}, from {smallest[1]:.1f} s for {smallest[0]:,} samples per side to {largest[1]:.1f} s for {largest[0]:,} (width 128, 500 bins, `python benchmarks/scores.py`).
+
+![Processor time against samples]({GROWTH})
+
+Memory was measured by `python benchmarks/scores.py` and `python benchmarks/scale.py`.
 
 {table(["data", "size of the data", "peak memory"], memory_rows())}
+
+## How fast are the other metrics?
+
+Processor time of the same metric with the same features, (5,000 + 5,000) × 512 (`python benchmarks/feature_metrics.py`), and of self-BLEU (`python benchmarks/self_bleu.py`).
+
+{table(["metric", "mallow", "other package", "times faster"], metric_rows())}
 """
 
 
 def files() -> dict[Path, str]:
     """Path → contents of everything that this script writes."""
-    return {PAGE: page(), DOCS / PICTURE: decision_picture()}
+    return {PAGE: page(), DOCS / PICTURE: decision_picture(), DOCS / GROWTH: growth_picture()}
 
 
 if __name__ == "__main__":

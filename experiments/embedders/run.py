@@ -92,7 +92,7 @@ def table(results: dict[str, dict[str, object]]) -> str:
                 *numbers,
                 *verdicts,
                 lengths,
-                f"{found['audit']['rate']:.3g}",
+                format(float(f"{found['audit']['rate']:.3g}"), ",g"),
             ]
         )
     width = len(head)

@@ -21,6 +21,15 @@ from mallow.annotate._store import Store
 from mallow.annotate._visitors import FormError, Guard, Visitors, read_form_fields, same_origin
 
 _WHO = "the owner"
+_REFUSALS = {  # status → heading and text
+    414: ("Not possible", "The address is too long. Please open the address of the study again."),
+    421: ("Not possible", "This page is not known by the name in the address. Please check the link."),
+    429: (
+        "One moment, please",
+        "There were too many requests in a short time. Please wait a few seconds and load the page again. Answers that "
+        "were saved are kept.",
+    ),
+}
 
 
 def make_app(store: Store, settings: Settings) -> ASGIApp:
@@ -67,18 +76,9 @@ async def _static(request: Request) -> Response:
 
 
 async def _refuse(status: int) -> ASGIApp:
-    if status == 421:
-        return message(
-            status, "Not possible", "This page is not known by the name in the address. Please check the link."
-        )
-    if status == 414:
-        return message(status, "Not possible", "The address is too long. Please open the address of the study again.")
-    text = (
-        "There were too many requests in a short time. Please wait a few seconds and load the page again. "
-        "Answers that were saved are kept."
-    )
-    answer = message(status, "One moment, please", text)
-    answer.headers["Retry-After"] = "5"
+    answer = message(status, *_REFUSALS[status])
+    if status == 429:
+        answer.headers["Retry-After"] = "5"
     return answer
 
 

@@ -14,13 +14,12 @@ from mallow.human._study import (
     Task,
     picture_folder,
     picture_type,
-    read_form,
     read_gold,
     read_study,
     write_study,
 )
 from mallow.human._study_design import StudyDesign, design_study
-from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Example, Form, Question
+from mallow.human._study_form import IMAGE_FORM, TEXT_FORM, Example, Form, Question, read_form
 from mallow.human._study_pairs import AllPairs, DOptimal, PairScheme, Star
 from mallow.human._study_pool import PromptFilter, TextWindow
 from mallow.human._vote_plan import VoteCosts, VoteGoal, VotePlan, VoteSharing, plan_votes

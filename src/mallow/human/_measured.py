@@ -151,9 +151,8 @@ def _from_mapping(argument: str, data: Any) -> dict[str, Measured]:
 def _pair(where: str, value: Any) -> tuple[float, float]:
     if isinstance(value, Estimate):
         value = (value.value, (value.high - value.low) / (2 * 1.96))
-    parts = value if isinstance(value, tuple | list) else (value, 0.0)
     try:
-        mean, std = (math.nan if isinstance(part, bool | np.bool_) else float(part) for part in parts)
+        mean, std = (float(part) for part in (value if isinstance(value, tuple | list) else (value, 0.0)))
     except (TypeError, ValueError):
         mean = std = math.nan
     if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):
@@ -186,11 +185,12 @@ def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float
     table: dict[str, dict[str, tuple[float, float]]] = {}
     systems = set[str]()
     for number, row in csv_rows(str(file), text):
-        cells = {name.strip(): cell.strip() for name, cell in row.items()}
-        system = next(iter(cells.values()))
+        cells = {name: cell.strip() for name, cell in row.items()}
+        system, *_ = cells.values()
         if system in systems:
             raise InputError(f"{file}:{number}: the system {system!r} occurs twice. Keep one row for each system.")
-        systems.add(system)
+        if any(cells.values()):
+            systems.add(system)
         for name in list(cells)[1:]:
             if cells[name] and not (name.endswith(" std") and name.removesuffix(" std") in cells):
                 pair = cells[name], cells.get(f"{name} std") or 0.0

@@ -33,11 +33,15 @@ def average_ranks(values: Floats) -> Floats:
 
 def pearson(x: Floats, y: Floats) -> Floats:
     """The correlation along the last axis; nan if one side is constant."""
-    x, y = x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True)
+    return _cosine(x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True))
+
+
+def _cosine(x: Floats, y: Floats) -> Floats:
+    """The cosine along the last axis; nan if one side is 0."""
     norm = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        correlation: Floats = np.clip(np.where(norm > 0, (x * y).sum(axis=-1) / norm, np.nan), -1.0, 1.0)
-    return correlation
+        cosine: Floats = np.clip(np.where(norm > 0, (x * y).sum(axis=-1) / norm, np.nan), -1.0, 1.0)
+    return cosine
 
 
 def spearman(x: Floats, y: Floats) -> Floats:
@@ -54,11 +58,7 @@ def spearman(x: Floats, y: Floats) -> Floats:
 def kendall(x: Floats, y: Floats) -> Floats:
     """Kendall's τ-b along the last axis: agreement of the order of pairs; nan if one side is constant."""
     one, two = np.triu_indices(x.shape[-1], 1)
-    first, second = np.sign(x[..., one] - x[..., two]), np.sign(y[..., one] - y[..., two])
-    norm = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tau: Floats = np.clip(np.where(norm > 0, (first * second).sum(axis=-1) / norm, np.nan), -1.0, 1.0)
-    return tau
+    return _cosine(np.sign(x[..., one] - x[..., two]), np.sign(y[..., one] - y[..., two]))
 
 
 def worst_case_spearman(mean: Any, std: Any, target: Any) -> float:

@@ -356,7 +356,7 @@ def csv_rows(name: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row of a csv file, with the number of its line."""
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
-        heading = next(reader, [])
+        heading = [name.strip() for name in next(reader, [])]
         if len(set(heading)) < len(heading):
             raise InputError(f"{name}:1: two columns have one name. Rename one of them: {', '.join(heading)}.")
         for row in reader:

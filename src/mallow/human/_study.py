@@ -1,4 +1,4 @@
-"""A study as one value and as a file that shows whether it was edited; gold pairs, forms and pictures in files."""
+"""A study as one value and as a file that shows whether it was edited; gold pairs and pictures in files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import numpy as np
 from mallow._checks import whole
 from mallow._files import make_folder, parse_json, read_text, write_text
 from mallow.errors import Caveat, InputError
-from mallow.human._read_votes import json_lines, parse_at
+from mallow.human._read_votes import json_lines
 from mallow.human._study_form import Form
-from mallow.results import Result, TableData, draw, from_plain, join_names, to_plain
+from mallow.results import Result, TableData, draw, join_names, to_plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -350,28 +350,6 @@ def _copy(item: str, folder: Path) -> str:
     except OSError as error:
         raise InputError(f"{item}: the picture cannot be copied to {folder}: {error.strerror or error}.") from error
     return name
-
-
-def read_form(path: str | os.PathLike[str]) -> Form:
-    """A form from a JSON file with the fields of `Form`."""
-    data = parse_at(os.fspath(path), read_text(path))
-    if not isinstance(data, dict) or not isinstance(data.get("questions"), list):
-        raise InputError(
-            f'{os.fspath(path)}: must be an object with "title", "task" and "questions", as docs/study.md shows.'
-        )
-    unknown = set(data) - set(Form.__dataclass_fields__)
-    if unknown:
-        raise InputError(
-            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}. Its fields are "
-            f"{', '.join(Form.__dataclass_fields__)}."
-        )
-    try:
-        form: Form = from_plain(Form, data)
-    except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{os.fspath(path)}: is not a form: {error}. docs/study.md shows one.") from error
-    return form
 
 
 def read_gold(path: str | os.PathLike[str]) -> tuple[Task, ...]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass
+from pathlib import Path
 
+from mallow._files import read_text
 from mallow.errors import InputError
+from mallow.human._read_votes import parse_at
+from mallow.results import from_plain
 
 _LONGEST_NAME = 60  # characters; chosen: a column heading
 
@@ -83,7 +88,7 @@ class Form:
     guidelines: tuple[str, ...] = ()
     questions: tuple[Question, ...] = ()
     options: tuple[str, ...] = ("Definitely A", "Slightly A", "Tie", "Slightly B", "Definitely B")
-    examples: tuple[Example, ...] = field(default=())
+    examples: tuple[Example, ...] = ()
     language: str = "en"
 
     def __post_init__(self) -> None:
@@ -109,104 +114,38 @@ class Form:
                 )
 
 
-# paper: sec:a:human-eval:datasheet, "Quality Criteria": the questions verbatim, in the order of the form. The known
-# answer of a gold pair (real text against its own words in random order) does not apply to interest, since nonsense may
-# be interesting.
-_QUESTIONS = (
-    Question("interesting", "Which continuation is more interesting or creative, given the context?", gold=False),
-    Question("sensible", "Which continuation makes more sense, given the context?"),
-    Question("human-like", "Which continuation is more likely to be written by a human?"),
-)
+def read_form(path: str | os.PathLike[str]) -> Form:
+    """A form from a JSON file with the fields of `Form`."""
+    data = parse_at(os.fspath(path), read_text(path))
+    if not isinstance(data, dict) or not isinstance(data.get("questions"), list):
+        raise InputError(
+            f'{os.fspath(path)}: must be an object with "title", "task" and "questions", as docs/study.md shows.'
+        )
+    unknown = set(data) - set(Form.__dataclass_fields__)
+    if unknown:
+        raise InputError(
+            f"{os.fspath(path)}: a form has no {', '.join(sorted(unknown))}. Its fields are "
+            f"{', '.join(Form.__dataclass_fields__)}."
+        )
+    try:
+        form: Form = from_plain(Form, data)
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{os.fspath(path)}: is not a form: {error}. docs/study.md shows one.") from error
+    return form
 
-# The published examples are pictures that the paper's source does not contain, so these two are our own.
-_EXAMPLES = (
-    Example(
-        context="The town library will close for two weeks in March. The old heating pipes are being replaced, and",
-        left="the reading rooms on the first floor will be repainted at the same time. Books that fall due while the "
-        "library is closed may be returned a week later than usual, without a fine. The children's corner moves to the "
-        "town hall for the time being; story time stays on Wednesday afternoons.",
-        right="the pipes the pipes are the heating of the library. The library library is closed for the closing of "
-        "the library in March in March. The old heating is old. It is the heating that is replaced and replaced and "
-        "replaced.",
-        answers={"interesting": -1, "sensible": -2, "human-like": -2},
-        why="B repeats itself and says nothing new. A goes on with what the context announces. A is not exciting, but "
-        "it is still the more interesting of the two.",
-    ),
-    Example(
-        context="We had been walking since dawn when the path ended at a river that was on none of our maps.",
-        left="The river was blue. We looked at the river for some time. It was a nice river. Then we went back to the "
-        "village the way we had come and had dinner, and then we went to sleep, because it was late.",
-        right="On the other bank stood a telephone box, freshly painted, its lamp alight in full day. Nobody spoke. "
-        "Then it began to ring, and old Matthias, who had not hurried once in four days, walked straight into the "
-        "water to answer it.",
-        answers={"interesting": 2, "sensible": -1, "human-like": 1},
-        why="B is far more creative, though a telephone box beside a wild river makes a little less sense than a plain "
-        "walk home. The questions may have different answers. B also reads more like the work of a writer; we are not "
-        "sure.",
-    ),
-)
 
-# paper: sec:a:human-eval:datasheet, "Training and Instructions", verbatim except for typography and the pay, which the
-# study cannot know.
-TEXT_FORM = Form(
-    title="Which continuation is better?",
-    task="We are studying how good AI models are at generating text on the internet. You are given a snippet of text "
-    "from a random document on the internet, called the “prompt” or the “context”, as well as two continuations, A and "
-    "B. One or both of these is written by an AI. You must choose (a) which of two continuations is more interesting, "
-    "(b) which makes more sense given the prompt, and, (c) which is more likely to have been written by a human, as "
-    "per your assessment.",
-    guidelines=(
-        "There are five choices for each question: Definitely A/B, Slightly A/B, or Tie. Please use the “Tie” option "
-        "extremely sparingly! (No more than one in every ten pairs should be chosen as a tie along any of the three "
-        "questions).",
-        "The questions can have different answers! Some text is very creative or interesting, but it doesn’t quite fit "
-        "the prompt or make sense.",
-        "Try to focus on quality over quantity. The text can be long but contain rambly gibberish.",
-        "Don’t worry if the text ends abruptly or has other artifacts of the website downloading process (text like "
-        "“Advertisement” for instance).",
-        "Please do your best, some of these are pretty challenging!",
-        "Answering each question should take around 1.5 minutes on average, as per our estimation.",
-    ),
-    questions=_QUESTIONS,
-    examples=_EXAMPLES,
-)
+_FORMS = Path(__file__).parent / "forms"
+
+# paper: sec:a:human-eval:datasheet: the questions ("Quality Criteria") verbatim, in the order of the form, and the task
+# and the guidelines ("Training and Instructions") verbatim except for typography and the pay, which the study cannot
+# know. The known answer of a gold pair (real text against its own words in random order) does not apply to interest,
+# since nonsense may be interesting. The published examples are pictures that the paper's source does not contain, so
+# the two examples are our own.
+TEXT_FORM = read_form(_FORMS / "text.json")
 """The form of the published study of texts."""
 
-# Described in words: a form travels without pictures.
-_PICTURE_EXAMPLES = (
-    Example(
-        context="",
-        left="A street in the rain. The letters on the shop signs can be read, and all reflections lie below their "
-        "lamps.",
-        right="A street in the rain. The letters on the signs belong to no alphabet, and one lamp post ends in "
-        "mid-air.",
-        answers={"real": -2, "appealing": -1},
-        why="Letters that cannot be read and things that end in mid-air give B away. Both are nice to look at; A a "
-        "little more.",
-    ),
-    Example(
-        context="",
-        left="A blurred snapshot of a dog that turns its head, badly lit.",
-        right="A brilliant portrait of a dog in evening light. It has five legs.",
-        answers={"real": -2, "appealing": 1},
-        why="A is a bad photograph, but a photograph. No dog has five legs. B is still the more beautiful picture: the "
-        "questions may have different answers.",
-    ),
-)
-
-IMAGE_FORM = Form(
-    title="Which picture is better?",
-    task="You see two pictures, A and B. One or both of them were made by a computer program. Choose which of the two "
-    "is more likely to be real, and which you like better.",
-    guidelines=(
-        "There are five choices for each question: Definitely A/B, Slightly A/B, or Tie. Please use “Tie” sparingly.",
-        "The questions can have different answers.",
-        "Look at the whole picture first, then at details such as hands, letters, edges and backgrounds.",
-    ),
-    questions=(
-        Question("real", "Which picture is more likely to be real?"),
-        Question("appealing", "Which picture do you like better?", gold=False),
-    ),
-    examples=_PICTURE_EXAMPLES,
-)
+# The examples are described in words, since a form travels without pictures.
+IMAGE_FORM = read_form(_FORMS / "image.json")
 """A form for pictures. The paper has no study of them."""
