@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,43 +180,45 @@ class Rule(Protocol):
         ...
 
 
-class _OneOption:
-    """A rule with one option, which is part of its name, as `mallow.generate.decoder` reads it."""
-
-    _word: ClassVar[str]
-
-    @property
-    def name(self) -> str:
-        """The rule with its option."""
-        return f"{self._word}:{self._option!r}"
-
-    @property
-    def _option(self) -> Any:
-        [value] = vars(self).values()
-        return value
+# --- the common parts of the rules: a name and, if they truncate, the processing of rows
 
 
-class _Truncation(_OneOption):
-    """A rule that keeps some tokens of each row."""
+class _Name:
+    """The name of a rule: a word and the rule's only option, as `mallow.generate.decoder` reads it."""
 
-    _kept: ClassVar[Callable[[LogProbs, Any], Places]]  # the places to keep, for the rule's option
+    def __init__(self, word: str) -> None:
+        self.word = word
 
-    def __call__(self, log_probs: LogProbs) -> LogProbs:
+    def __get__(self, rule: object, owner: type | None = None) -> str:
+        return self.word if rule is None else f"{self.word}:{_option(rule)!r}"
+
+
+def _truncation(kept: Callable[[LogProbs, Any], Places]) -> Callable[[Any, LogProbs], LogProbs]:
+    """The `__call__` of a rule, from the function that returns the places to keep in a row for the rule's option."""
+
+    def truncate(rule: Any, log_probs: LogProbs) -> LogProbs:
         """Log-probabilities (b, vocabulary), finite for the tokens of each row that the rule keeps, renormalised."""
         rows = _check_log_probs(log_probs)
         truncated = np.full_like(rows, -np.inf)
         for row, into in zip(rows, truncated, strict=True):  # row by row: interim results stay in the processor's cache
-            places = self._kept(row, self._option)
+            places = kept(row, _option(rule))
             values = row[places]
             into[places] = values - _log_sum(values)
         return truncated
+
+    return truncate
+
+
+def _option(rule: object) -> Any:
+    [value] = vars(rule).values()
+    return value
 
 
 # --- the rules
 
 
 @dataclass(frozen=True)
-class Temperature(_OneOption):
+class Temperature:
     """P^(1/τ), renormalised (paper: sec:bg:lms): more peaked below 1, flatter above 1, unchanged at 1.
 
     Examples
@@ -226,7 +228,7 @@ class Temperature(_OneOption):
     """
 
     temperature: float
-    _word = "temperature"
+    name = _Name("temperature")
 
     def __post_init__(self) -> None:
         positive("temperature", self.temperature, why=" For the limit 0 use greedy decoding.")
@@ -246,7 +248,7 @@ class Temperature(_OneOption):
 
 
 @dataclass(frozen=True)
-class TopK(_Truncation):
+class TopK:
     """The k most likely tokens (paper: sec:bg:lms, top-K): all of them at k = |V|, greedy at k = 1.
 
     Examples
@@ -256,15 +258,15 @@ class TopK(_Truncation):
     """
 
     k: int
-    _word = "top-k"
-    _kept = staticmethod(largest)
+    name = _Name("top-k")
+    __call__ = _truncation(largest)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole("k", self.k, least=1))
 
 
 @dataclass(frozen=True)
-class Nucleus(_Truncation):
+class Nucleus:
     """The fewest tokens with a total probability of at least `mass` (paper: eq:nucleus-def; Holtzman et al. 2020).
 
     Examples
@@ -274,15 +276,15 @@ class Nucleus(_Truncation):
     """
 
     mass: float
-    _word = "nucleus"
-    _kept = staticmethod(nucleus)
+    name = _Name("nucleus")
+    __call__ = _truncation(nucleus)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
 
 
 @dataclass(frozen=True)
-class Typical(_Truncation):
+class Typical:
     """The tokens whose surprisal is nearest to the entropy H, until they have probability `mass` (Meister et al. 2023).
 
     They are taken in the order of |log P + H|, as in the paper and the program of the rule's authors. The paper (setup,
@@ -300,15 +302,15 @@ class Typical(_Truncation):
     """
 
     mass: float
-    _word = "typical"
-    _kept = staticmethod(typical_set)
+    name = _Name("typical")
+    __call__ = _truncation(typical_set)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
 
 
 @dataclass(frozen=True)
-class TypicalSum(_Truncation):
+class TypicalSum:
     """The tokens with the smallest Σ |log P + H| and probability `mass`: typical sampling as printed in the paper.
 
     This is a knapsack problem. The sum is at most the optimum plus the distance of one token, and at most the sum of
@@ -324,15 +326,15 @@ class TypicalSum(_Truncation):
     """
 
     mass: float
-    _word = "typical-sum"
-    _kept = staticmethod(typical_sum)
+    name = _Name("typical-sum")
+    __call__ = _truncation(typical_sum)
 
     def __post_init__(self) -> None:
         _check_share("mass", self.mass)
 
 
 @dataclass(frozen=True)
-class Eta(_Truncation):
+class Eta:
     """The tokens with probability above η = min(ε, √ε·exp(−H)), ε = epsilon (Hewitt, Manning and Liang 2022).
 
     H is the entropy of the row. exp(−H) is at most the largest probability, so the most likely token is always kept.
@@ -344,15 +346,15 @@ class Eta(_Truncation):
     """
 
     epsilon: float
-    _word = "eta"
-    _kept = staticmethod(above_eta)
+    name = _Name("eta")
+    __call__ = _truncation(above_eta)
 
     def __post_init__(self) -> None:
         open_unit("epsilon", self.epsilon, why=" Its authors use 0.0003 to 0.004.")
 
 
 @dataclass(frozen=True)
-class MinP(_Truncation):
+class MinP:
     """The tokens with at least `share` of the most likely token's probability (min-p: Nguyen et al. 2024).
 
     Examples
@@ -362,8 +364,8 @@ class MinP(_Truncation):
     """
 
     share: float
-    _word = "min-p"
-    _kept = staticmethod(near_mode)
+    name = _Name("min-p")
+    __call__ = _truncation(near_mode)
 
     def __post_init__(self) -> None:
         _check_share("share", self.share)

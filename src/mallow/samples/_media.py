@@ -9,7 +9,6 @@ import os
 import struct
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -100,6 +99,9 @@ def _gather(files: Iterable[tuple[str, object]], medium: Medium, name: str, opti
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 
+_MORE_PIXELS = "if you trust the file, raise `PIL.Image.MAX_IMAGE_PIXELS`"
+
+
 def image_fault(path: Path, *, decode: bool) -> str | None:
     """The problem with an image by its header, or None. With `decode`, all of its pixels are read as well."""
     if importlib.util.find_spec("PIL") is None:
@@ -108,12 +110,14 @@ def image_fault(path: Path, *, decode: bool) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an unusual image that can be used
-            with _open_image(pillow, path):
-                pass
+            with pillow.open(path) as image:
+                pixels, most = image.width * image.height, pillow.MAX_IMAGE_PIXELS
+            if most is not None and pixels > most:
+                return f"the image has {pixels:,} pixels, more than the {most:,} that are allowed; {_MORE_PIXELS}"
             if decode:
                 decode_image(path, label="image")
-    except _UnfitError as error:
-        return str(error)
+    except pillow.DecompressionBombError:
+        return f"the image has far more pixels than the {pillow.MAX_IMAGE_PIXELS:,} that are allowed; {_MORE_PIXELS}"
     except InputError as error:  # of the decoder
         return str(error).removeprefix("image: ").rstrip(".")
     except Exception as error:  # a decoder may raise anything on a corrupt header
@@ -122,19 +126,14 @@ def image_fault(path: Path, *, decode: bool) -> str | None:
     return None
 
 
-@contextmanager
-def _open_image(pillow: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
-    """An image in Pillow, whose header is read and whose number of pixels is allowed."""
-    most = pillow.MAX_IMAGE_PIXELS
-    too_large = (
-        f"it has more pixels than Pillow considers safe ({most}); if you trust the file, raise "
-        "`PIL.Image.MAX_IMAGE_PIXELS`"
-    )
+def _decode_file(pillow: Any, path: str | os.PathLike[str], *, plain: bool) -> list[Any]:
+    too_large = f"it has more pixels than Pillow considers safe ({pillow.MAX_IMAGE_PIXELS}); {_MORE_PIXELS}"
     try:
         with pillow.open(path) as image:
-            if most is not None and image.width * image.height > most:  # up to twice its limit, Pillow only warns
+            # Between its limit and twice its limit, Pillow only warns.
+            if pillow.MAX_IMAGE_PIXELS is not None and image.width * image.height > pillow.MAX_IMAGE_PIXELS:
                 raise _UnfitError(too_large)
-            yield image
+            return [image.convert("RGB")] if plain else _convert_pillow(pillow, image)
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
         raise _UnfitError(too_large) from error
 
@@ -148,8 +147,7 @@ def decode_image(image: object, *, label: str, plain: bool = False) -> list[Any]
     pillow = optional("PIL.Image", extra="images")
     try:
         if isinstance(image, (str, os.PathLike)):
-            with _open_image(pillow, image) as opened:
-                bands = [opened.convert("RGB")] if plain else _convert_pillow(pillow, opened)
+            bands = _decode_file(pillow, image, plain=plain)
         elif isinstance(image, pillow.Image):
             bands = [image.convert("RGB")] if plain else _convert_pillow(pillow, image)
         elif plain:
