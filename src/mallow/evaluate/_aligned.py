@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mallow.caveats import ALIGNMENTS, REMOVED_BY, align_samples, chosen_alignments, find_confounds
@@ -10,7 +10,7 @@ from mallow.embed import AnyEmbedder, embed_all, resolve_embedder
 from mallow.engine import single_threaded_blas
 from mallow.errors import Caveat
 from mallow.evaluate._score import Score
-from mallow.evidence import Measure, hold_out, measure_for
+from mallow.evidence import Measure, find_limit, measure_for
 from mallow.results import at_most
 from mallow.samples import Samples
 
@@ -39,21 +39,18 @@ def with_measured_caveats(
     before = chosen_alignments(aligned)
     caveats = []
     for caveat in score.caveats:
-        name = next(
-            (name for name in REMOVED_BY.get(caveat.kind, ()) if name not in remedies and _removes(name, caveat, sets)),
-            "",
-        )
+        names = (name for name in REMOVED_BY.get(caveat.kind, ()) if name not in remedies)
+        name, others = next(_removing(names, caveat, score, sets), ("", {}))
         if not name:
             caveats.append(caveat)
             continue
-        others = align_samples(sets, name)
         changed = sum(
             item != other
             for key, samples in sets.items()
             for item, other in zip(samples.items, others[key].items, strict=True)
         )
-        names, same = ",".join([*before, name]), ALIGNMENTS[name][2]
-        option = f'align="{names}" (--align {names})'
+        every, same = ",".join([*before, name]), ALIGNMENTS[name][2]
+        option = f'align="{every}" (--align {every})'
         values = dict(caveat.values)
         if changed > _MOST_CHANGED:
             remedies[name] = f"To score with the same {same} on both sides, pass {option}."
@@ -69,25 +66,27 @@ def with_aligned_signature(score: Score, align: str | Sequence[str]) -> Score:
     return replace(score, signature=replace(score.signature, aligned=", ".join(chosen_alignments(align))))
 
 
-def _removes(name: str, caveat: Caveat, sets: Mapping[str, Samples]) -> bool:
-    """Whether an alignment leaves fewer caveats of this kind."""
-    if ALIGNMENTS[name][0] != next(iter(sets.values())).kind:
-        return False
-    before, after = (_kinds(each) for each in (sets, align_samples(sets, name)))
-    return after.count(caveat.kind) < before.count(caveat.kind)
+def _removing(
+    names: Iterable[str], caveat: Caveat, score: Score, sets: Mapping[str, Samples]
+) -> Iterator[tuple[str, Mapping[str, Samples]]]:
+    """The alignments that leave fewer caveats of this kind than the score has, with the aligned sets."""
+    for name in names:
+        if ALIGNMENTS[name][0] != next(iter(sets.values())).kind:
+            continue
+        reference, model = (aligned := align_samples(sets, name)).values()
+        if _count(caveat.kind, find_confounds(reference, {"model": model})) < _count(caveat.kind, score.caveats):
+            yield name, aligned
 
 
-def _kinds(sets: Mapping[str, Samples]) -> Sequence[str]:
-    reference, model = sets.values()
-    return [caveat.kind for caveat in find_confounds(reference, {"model": model}) if caveat.system == "model"]
+def _count(kind: str, caveats: Iterable[Caveat]) -> int:
+    return sum((caveat.kind, caveat.system) == (kind, "model") for caveat in caveats)
 
 
 def _limit(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None, measure: Measure, prompts: str) -> float:
     """The certified upper limit of MAUVE."""
     x, y = embed_all(sets, embedder, prompts=prompts).values()
     with single_threaded_blas():
-        held_out = hold_out(measure_for(measure, x), {"model": (x, y)})
-    return held_out.certificates["model"].estimates["mauve"].high
+        return find_limit(measure_for(measure, x), x, y)
 
 
 def _change(values: Mapping[str, float]) -> str:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from mallow.errors import InputError
 from mallow.estimate import Features, calibrate_scores
 from mallow.evidence._blocks import Numbers, Values
 from mallow.evidence._folds import Cells, Folds, group_cells
-from mallow.evidence._identity import IdentityTest
+from mallow.evidence._identity import MORE, IdentityTest
 from mallow.evidence._rules import Rules, Teacher
 from mallow.evidence._units import Indices, Units
 from mallow.theory import Array
@@ -43,40 +43,18 @@ View = Callable[[Features, Features, Features], Any]
 the reference; learned only from the first two."""
 
 
-class Options(Protocol):
-    """The settings of a `Witness` about its views and folds."""
+@dataclass(frozen=True)
+class Options:
+    """The views and the folds of a `Witness`, which documents and checks them."""
 
-    @property
-    def strengths(self) -> tuple[float, ...]:
-        """The strengths of the linear discriminants."""
-
-    @property
-    def variances(self) -> bool:
-        """Whether to use variances."""
-
-    @property
-    def products(self) -> bool:
-        """Whether to use products of leading components."""
-
-    @property
-    def bins(self) -> bool:
-        """Whether to use bins."""
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """A user's own views."""
-
-    @property
-    def folds(self) -> int:
-        """The number of folds."""
-
-    @property
-    def assignments(self) -> int | None:
-        """Groupings of cells into folds that are averaged."""
-
-    @property
-    def independent_samples(self) -> bool:
-        """Whether samples are independent given their unit."""
+    strengths: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians, each is sometimes the best
+    variances: bool = True
+    products: bool = True
+    bins: bool = True
+    views: tuple[View, ...] = ()
+    folds: int = 5
+    assignments: int | None = None
+    independent_samples: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +92,7 @@ class Learner(ABC):
         self.witness, self.units, self._cells = witness, units, cells
 
     @abstractmethod
-    def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
+    def test(self, system: int, *, permutations: int, seed: int, more: Sequence[int] = MORE) -> IdentityTest:
         """The test of identity of the reference and one system."""
 
     @abstractmethod
