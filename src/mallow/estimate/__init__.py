@@ -16,7 +16,7 @@ arguments and raises warnings. `masses` returns caveats as values, in `Masses.ca
 from collections.abc import Callable
 
 from mallow.estimate._classifier import Classifier, calibrate_scores, choose_penalty, logistic_regression
-from mallow.estimate._direct import LogLikelihoods, compute_direct_frontier, direct, direct_frontier, log_likelihoods
+from mallow.estimate._direct import LogLikelihoods, direct, direct_frontier, log_likelihoods
 from mallow.estimate._features import Estimator, Features, as_features, checked_features, checked_pair, same_width
 from mallow.estimate._gaussian import Gaussian
 from mallow.estimate._kernel_density import KernelDensity
