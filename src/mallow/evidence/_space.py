@@ -19,7 +19,7 @@ from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
 from mallow.estimate import Features
-from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block, sum_blocks
+from mallow.evidence._blocks import ROWS, Values, at_once, each_block, sum_blocks
 from mallow.evidence._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
@@ -229,8 +229,13 @@ def principal_axes(columns: Values) -> tuple[Values, Array]:
             np.matmul(columns[low : low + _LARGE], leading, out=points[low : low + _LARGE])
 
         each_block(project, size, _LARGE)
-    variances = add_up(points, np.full((1, size), 1.0 / size), squares=True)[0]
-    return points, variances
+
+    def mean_squares(low: int) -> Values:
+        block = points[low : low + ROWS]
+        part: Values = np.full((1, len(block)), 1.0 / size, points.dtype) @ np.square(block)
+        return part
+
+    return points, sum_blocks(mean_squares, (1, kept), size, ROWS)[0]
 
 
 _NUMBERS = 2**20  # chosen: numbers of the points at once, some megabytes
