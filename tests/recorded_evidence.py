@@ -29,7 +29,7 @@ from mallow.evidence import (
     published_interval,
 )
 from mallow.evidence._pass_learner import PassLearner
-from mallow.evidence._sequential import fit_views
+from mallow.evidence._sequential_views import fit_views
 from mallow.theory import frontier
 
 PATH = Path(__file__).resolve().parent / "evidence" / "recorded.json"

@@ -16,6 +16,7 @@ from mallow.evidence import (
     Witness,
     certify,
     difference_between,
+    find_limit,
     find_units,
     gather_evidence,
     hold_out,
@@ -166,3 +167,17 @@ def test_limits_are_those_of_no_gap_where_the_test_shows_none():
     assert max(own.low for own in without.estimates.values()) == 0
     for name, own in without.estimates.items():
         assert own.value == certificate.estimates[name].value
+
+
+@pytest.mark.parametrize("copies", [1, 3], ids=["pairs", "units that must be cut"])
+@pytest.mark.parametrize("shift", [0.0, 0.4, 0.6])
+def test_the_limit_alone_is_the_one_of_the_whole_evidence(shift, copies):
+    """It only needs to know whether the test shows a gap, which further permutations do not change."""
+    rng = np.random.default_rng(5)
+    ids = [str(row) for row in range(60)]
+    reference = Samples(features=rng.normal(size=(60, 3)), ids=ids)
+    others = ids if copies == 1 else [f"other {row // copies}" for row in range(60)]
+    model = Samples(features=rng.normal(shift, 1.0, size=(60, 3)), ids=others)
+    whole = hold_out(MAUVE_STAR, {"model": (reference, model)})
+    assert find_limit(MAUVE_STAR, reference, model) == whole.certificates["model"].estimates["mauve"].high
+    assert (whole.evidence["model"].test.p_value < 0.05) == (shift > 0)

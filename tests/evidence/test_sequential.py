@@ -13,8 +13,8 @@ from scipy import special
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Quantize
 from mallow.evidence import fit_sequential_test
-from mallow.evidence._sequential import GRID, START, MeanTest, crossing_probability, fit_mean_test, fit_views
-from mallow.evidence._sequential_views import VIEWS
+from mallow.evidence._sequential import GRID, START, MeanTest, crossing_probability, fit_mean_test
+from mallow.evidence._sequential_views import VIEWS, fit_views
 
 WIDTH = 6
 SPECTRUM = np.exp(-np.arange(WIDTH))

@@ -45,7 +45,7 @@ def test_rows_of_a_unit_are_neighbours_and_every_sample_has_its_row():
     ids = ["a", "b", "c", "a", "d", "b", "e", "a"], ["c", "x", "a", "y", "c"]
     space = space_of(x, y, ids=ids)
     assert (np.diff(space.unit) >= 0).all()
-    assert len(space.keys) == space.unit.max() + 1 == 7
+    assert space.unit.max() + 1 == 7
     names = np.empty(13, object)
     for place, own in enumerate(space.places):
         names[own] = ids[place]
@@ -61,7 +61,7 @@ def test_shuffling_the_samples_changes_no_bit(with_ids):
     order = np.random.default_rng(2).permutation(50)
     moved = space_of(x[order], y[order], ids=([names[i] for i in order],) * 2 if with_ids else None)
     space = space_of(x, y, ids=(names, names) if with_ids else None)
-    for name in ("points", "columns", "variances", "unit", "keys"):
+    for name in ("points", "columns", "variances", "unit"):
         assert np.array_equal(getattr(space, name), getattr(moved, name)), name
     assert all(np.array_equal(a, b) for a, b in zip(space.bins, moved.bins, strict=True))
     for a, b in zip(space.places, moved.places, strict=True):  # equal rows may have changed places

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mallow._checks import positive, whole
 from mallow.errors import Caveat, InputError, warns
-from mallow.estimate import compute_direct_frontier
+from mallow.estimate import direct_frontier
 from mallow.generate import (
     Chain,
     Greedy,
@@ -364,7 +364,7 @@ def likelihoods(
             np.array([math.fsum(log_probs) for log_probs in token_log_probs(model, texts, rules=rules)])
             for texts in sides.values()
         )
-        curve = compute_direct_frontier(p_at_p, q_at_p, p_at_q, q_at_q)
+        curve = direct_frontier.quiet(p_at_p, q_at_p, p_at_q, q_at_q)
         caveats = curve.caveats
         summaries = {
             "mauve": float(area(curve, scale=_SCALE)),

@@ -123,9 +123,10 @@ def _language_caveats(reference: Samples, samples: Samples, name: str) -> Iterat
 
 def _main_script(text: str) -> str:
     """The script of most letters of a text, by its beginning; "" for Latin ones."""
-    letters = [character for character in text[:_BEGINNING] if character.isalpha()]
-    scripts = Counter(filter(None, map(script_of, letters)))
-    return scripts.most_common(1)[0][0] if scripts.total() > len(letters) / 2 else ""
+    beginning = text[:_BEGINNING]
+    scripts = Counter(filter(None, map(script_of, beginning))) if not beginning.isascii() else Counter[str]()
+    letters = sum(map(str.isalpha, beginning)) if scripts else 0
+    return scripts.most_common(1)[0][0] if scripts.total() > letters / 2 else ""
 
 
 def _median_words(texts: tuple[str, ...]) -> float:

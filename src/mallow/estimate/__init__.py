@@ -16,7 +16,7 @@ arguments and raises warnings. `masses` returns caveats as values, in `Masses.ca
 from collections.abc import Callable
 
 from mallow.estimate._classifier import Classifier, calibrate_scores, choose_penalty, logistic_regression
-from mallow.estimate._direct import LogLikelihoods, compute_direct_frontier, direct, direct_frontier, log_likelihoods
+from mallow.estimate._direct import LogLikelihoods, direct, direct_frontier, log_likelihoods
 from mallow.estimate._features import Estimator, Features, as_features, checked_features, checked_pair, same_width
 from mallow.estimate._gaussian import Gaussian
 from mallow.estimate._kernel_density import KernelDensity
@@ -26,8 +26,7 @@ from mallow.estimate._pca import Reduction
 from mallow.estimate._quantisers import Lattice, LevelSets, Product, Quantiser, RandomCentres, Residual
 from mallow.estimate._quantize import Codebook, Prepared, Quantize, automatic_bins, published_bins, split_size
 from mallow.estimate._reduce import Reduce
-from mallow.estimate._row_order import canonical_order, row_keys, unit_keys
-from mallow.estimate._spectrum import add_products
+from mallow.estimate._row_order import canonical_order, mix_keys, row_keys, unit_keys
 from mallow.estimate._stream import StreamedQuantization, quantize_shards
 from mallow.estimate._survey import Survey, fetch_rows, hash_names, survey_rows
 

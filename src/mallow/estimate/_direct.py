@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mallow._checks import first_place, real_array, same_shape
-from mallow.errors import Caveat, InputError, warn_about
+from mallow.errors import Caveat, InputError, warn_about, warns
 from mallow.theory import Array, Frontier, Grid, Masses, frontier, range_caveats
 
 if TYPE_CHECKING:  # the other estimators work without models that generate
@@ -97,6 +97,7 @@ def log_likelihoods(
     )
 
 
+@warns
 def direct_frontier(
     log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, grid: Grid = None
 ) -> Frontier:
@@ -130,15 +131,6 @@ def direct_frontier(
     >>> curve.p_to_mix.round(3), curve.q_to_mix.round(3)
     (array([0.693]), array([0.693]))
     """
-    curve = compute_direct_frontier(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q, grid=grid)
-    warn_about(curve.caveats)
-    return curve
-
-
-def compute_direct_frontier(
-    log_p_at_p: Any, log_q_at_p: Any, log_p_at_q: Any, log_q_at_q: Any, *, grid: Grid = None
-) -> Frontier:
-    """`direct_frontier` without warnings. Its caveats are in `Frontier.caveats`."""
     at_p, at_q = _log_ratios(log_p_at_p, log_q_at_p, log_p_at_q, log_q_at_q)
     template = frontier(Masses.from_histograms([1.0], [1.0]), grid=grid)  # for its λ
     lam = template.lam

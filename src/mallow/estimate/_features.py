@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from mallow.theory import Masses
 Features = NDArray[np.floating[Any]]
 
 _ROWS = 4096  # chosen: rows scanned at once, so that the check needs little memory
-Prepared = TypeVar("Prepared")
 
 
 def as_features(name: str, values: Any, *, least: int = 2) -> Features:
@@ -112,20 +111,14 @@ class Estimator(Protocol):
         check again.
         """
 
-    def masses(self, prepared: Any, rng: int | np.random.Generator) -> Masses:
+    def masses(self, prepared: Any, rng: int | np.random.Generator | None) -> Masses:
         """The masses of one repeat, with their `caveats`. No warnings are raised."""
 
-    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
+    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
         """Check the samples, prepare them and estimate once; caveats are raised as warnings."""
 
 
-class _TwoSteps(Protocol[Prepared]):
-    def prepare(self, x: Features, y: Features) -> Prepared: ...
-
-    def masses(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses: ...
-
-
-def estimate_masses(estimator: _TwoSteps[Prepared], x: Any, y: Any, rng: int | np.random.Generator | None) -> Masses:
+def estimate_masses(estimator: Estimator, x: Any, y: Any, rng: int | np.random.Generator | None) -> Masses:
     """The call of an estimator: check, prepare, estimate once, and warn about the caveats."""
     masses = estimator.masses(estimator.prepare(*checked_pair(x, y)), rng)
     warn_about(masses.caveats, stacklevel=3)

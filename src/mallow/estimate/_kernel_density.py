@@ -77,9 +77,9 @@ class KernelDensity:
         from scipy.spatial.distance import cdist
 
         n, m = len(x), len(y)
-        distinct = distinct_points(self.reduce, x, y)
-        points, exponent = to_unit_range(distinct.points)
-        points = points[distinct.group]
+        distinct, pooled, _ = distinct_points(self.reduce, x, y)
+        points, exponent = to_unit_range(distinct)
+        points = points[pooled.group]
         width = _scott(n, m, *_moments(points[:n]), *_moments(points[n:]))
         if self.bandwidth is not None:
             width = math.ldexp(self.bandwidth, -exponent)

@@ -101,9 +101,9 @@ class Neighbors:
         n, neighbors = len(x), self.neighbors_for(len(x), len(y))
         if self.noise:
             return orient(x, y) if self.reduce is None else orient(*self.reduce.fit(x, y).split(n))
-        distinct = distinct_points(self.reduce, x, y)
-        points, group = distinct.points, distinct.group
-        eps = max(float(np.finfo(points.dtype).eps), distinct.precision / _ROUNDING)
+        points, pooled, reduction = distinct_points(self.reduce, x, y)
+        group, precision = pooled.group, 0.0 if reduction is None else reduction.precision
+        eps = max(float(np.finfo(points.dtype).eps), precision / _ROUNDING)
         times = np.stack([np.bincount(side, minlength=len(points)) for side in (group[:n], group[n:])])
         near = _neighbourhoods(to_unit_range(points)[0], times.astype(np.float64), neighbors, eps)
         return self._masses(near[:, group], n)

@@ -84,6 +84,8 @@ class Reduction:
         Variance along each axis (divided by n + m), in units of ``4**exponent``.
     explained : float
         Share of the total variance that is kept; 1 if the data have no variance.
+    flat : bool
+        Whether the data have no variance; all points are then 0.
     """
 
     points: Array
@@ -91,6 +93,7 @@ class Reduction:
     projection: Projection
     variances: Doubles
     explained: float
+    flat: bool
 
     @property
     def axes(self) -> Doubles:
@@ -106,6 +109,13 @@ class Reduction:
     def exponent(self) -> int:
         """The power of two in which points and mean are measured."""
         return self.projection.exponent
+
+    @property
+    def precision(self) -> float:
+        """The largest shift of a point by rounding rows to a grid, relative to the farthest point."""
+        farthest = float(np.sqrt(np.square(self.points.astype(np.float64)).sum(axis=1).max()))
+        step = 2.0**self.projection.grid
+        return float(np.sqrt(self.axes.shape[1])) * step / farthest if farthest > 0 else 0.0
 
     def without_points(self) -> Reduction:
         """Only the axes and variances, which take little memory."""
@@ -175,15 +185,15 @@ def pca_joint(
         largest = max(max(float(part.max()), -float(part.min())) for part in (x, y) if part.size)
         spread = rows(pooled.order[evenly_spaced(size)])
         source = RowSource(size, dtype, len(pooled.distinct) == 1, largest, spread, farthest)
-        (axes,) = find_axes([source], spectra, normalize, variance, dimension)
-        points = np.zeros((len(pooled.distinct), len(axes.projection.axes)), dtype)
+        (reduction,) = find_axes([source], spectra, normalize, variance, dimension)
+        points = np.zeros((len(pooled.distinct), len(reduction.axes)), dtype)
 
         def project(low: int) -> None:
-            points[low : low + BLOCK] = axes.projection(rows(pooled.distinct[low : low + BLOCK]))
+            points[low : low + BLOCK] = reduction.projection(rows(pooled.distinct[low : low + BLOCK]))
 
-        for _ in ordered_map(project, range(0, 0 if axes.flat else len(points), BLOCK), threads):
+        for _ in ordered_map(project, range(0, 0 if reduction.flat else len(points), BLOCK), threads):
             pass
-    return Reduction(points, pooled, axes.projection, axes.variances, axes.explained)
+    return replace(reduction, points=points, pooled=pooled)
 
 
 def is_enough(variance: float, dimension: int | None) -> Callable[[Doubles, float], bool]:
@@ -197,28 +207,12 @@ def is_enough(variance: float, dimension: int | None) -> Callable[[Doubles, floa
     return enough
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenAxes:
-    """The projection on the axes that are kept, the variances along them, and whether there is no variance at all."""
-
-    projection: Projection
-    variances: Doubles
-    explained: float
-    flat: bool
-
-
 def choose_axes(
-    frame: Projection,
-    spectrum: Spectrum,
-    size: int,
-    dtype: np.dtype[Any],
-    one_row: bool,
-    variance: float,
-    dimension: int | None,
-) -> ChosenAxes:
-    """The axes to keep of the spectrum of `size` rows in a frame; `one_row` means that all rows are the same."""
-    rounding = 8 * float(np.finfo(dtype).eps * np.linalg.norm(frame.mean)) * 2.0**-frame.grid
-    flat = one_row or spectrum.total <= size * max(rounding**2, 0.25 * len(frame.mean))
+    frame: Projection, spectrum: Spectrum, source: RowSource, variance: float, dimension: int | None
+) -> Reduction:
+    """The axes to keep of the spectrum of the rows of a source in a frame, without points."""
+    rounding = 8 * float(np.finfo(source.dtype).eps * np.linalg.norm(frame.mean)) * 2.0**-frame.grid
+    flat = source.one_row or spectrum.total <= source.size * max(rounding**2, 0.25 * len(frame.mean))
     if flat:
         spectrum = replace(spectrum, values=np.zeros_like(spectrum.values), total=0.0, rank=0)
     kept = _axes_to_keep(spectrum, variance, dimension)
@@ -226,8 +220,10 @@ def choose_axes(
     mean = frame.mean + spectrum.mean * 2.0**frame.grid
     total, unit = spectrum.total, 4.0**frame.grid
     explained = float(spectrum.values[:kept].sum() / total) if total > 0 else 1.0
-    variances = spectrum.values[:kept] * unit / size
-    return ChosenAxes(replace(frame, axes=axes, mean=mean), variances, explained, flat)
+    variances = spectrum.values[:kept] * unit / source.size
+    return Reduction(
+        np.empty((0, kept), source.dtype), NO_ROWS, replace(frame, axes=axes, mean=mean), variances, explained, flat
+    )
 
 
 def _axes_to_keep(spectrum: Spectrum, variance: float, dimension: int | None) -> int:
@@ -279,14 +275,11 @@ def find_axes(
     normalise: bool,
     variance: float,
     dimension: int | None,
-) -> list[ChosenAxes]:
+) -> list[Reduction]:
     """The axes to keep of each source; `spectra` gives the spectra of all sources, each in its frame."""
     frames = [_find_frame(source, normalise) for source in sources]
-    parts = zip(sources, frames, spectra(frames), strict=True)
-    return [
-        choose_axes(frame, spectrum, source.size, source.dtype, source.one_row, variance, dimension)
-        for source, frame, spectrum in parts
-    ]
+    parts = zip(frames, spectra(frames), sources, strict=True)
+    return [choose_axes(*part, variance, dimension) for part in parts]
 
 
 def _find_frame(source: RowSource, normalise: bool) -> Projection:

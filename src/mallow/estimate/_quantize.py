@@ -210,18 +210,17 @@ class Quantize:
         if isinstance(self.codebook, Codebook):
             labels = label_rows(self.codebook, np.concatenate([x, y]), self.device)
             return Prepared(np.empty((0, 0)), labels, np.empty(0, np.int64), len(x), len(y), None)
-        distinct = distinct_points(self.reduce, x, y)
-        points = distinct.points
+        points, pooled, reduction = distinct_points(self.reduce, x, y)
         options: dict[str, Any] = {}
         if self.method is None:
             seen = points
             if len(x) + len(y) > (most := self.sample_for(len(x), len(y))):
                 dtype = np.result_type(x, y)
                 rows = choose_rows(np.concatenate([hash_rows(side, dtype, cores()) for side in (x, y)]), most)
-                options["clustered"], options["clustered_times"] = np.unique(distinct.group[rows], return_counts=True)
+                options["clustered"], options["clustered_times"] = np.unique(pooled.group[rows], return_counts=True)
                 seen = points[options["clustered"]]
             options["order"] = canonical_order(seen, seen[:0])
-        return Prepared(points, distinct.group, distinct.counts, len(x), len(y), distinct.reduction, **options)
+        return Prepared(points, pooled.group, pooled.counts, len(x), len(y), reduction, **options)
 
     def masses(self, prepared: Prepared, rng: int | np.random.Generator | None) -> Masses:
         """Cluster once and count."""

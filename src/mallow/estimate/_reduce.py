@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
 from mallow._checks import whole
 from mallow.engine import Passes, cores, ordered_map, single_threaded_blas
@@ -25,7 +24,7 @@ from mallow.estimate._pca import (
     largest_rest,
     pca_joint,
 )
-from mallow.estimate._row_order import BLOCK, NO_ROWS, canonical_order
+from mallow.estimate._row_order import BLOCK, CanonicalOrder, canonical_order
 from mallow.estimate._spectrum import ROWS, ProductSums, Spectrum, spectrum_from_sums
 from mallow.estimate._survey import Survey, chunk_rows, fetch_rows
 from mallow.samples import Chunk, Shards
@@ -94,44 +93,15 @@ class Reduce:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class DistinctPoints:
-    """The distinct rows of two samples, reduced, in an order that depends on the rows alone.
-
-    Attributes
-    ----------
-    points : array (g, d′)
-    group : int64 array (n + m,)
-        The distinct row of each sample, x first.
-    counts : int64 array (g,)
-        How often each distinct row occurs.
-    reduction : Reduction or None
-        None if the features were not reduced.
-    """
-
-    points: Features
-    group: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    reduction: Reduction | None
-
-    @property
-    def precision(self) -> float:
-        """The largest shift of a point by rounding rows to a grid, relative to the farthest point."""
-        if self.reduction is None:
-            return 0.0
-        farthest = float(np.sqrt(np.square(self.points.astype(np.float64)).sum(axis=1).max()))
-        step = 2.0**self.reduction.projection.grid
-        return float(np.sqrt(self.reduction.axes.shape[1])) * step / farthest if farthest > 0 else 0.0
-
-
-def distinct_points(reduce: Reduce | None, x: Features, y: Features) -> DistinctPoints:
-    """The distinct rows of x and y, after the reduction if there is one."""
+def distinct_points(
+    reduce: Reduce | None, x: Features, y: Features
+) -> tuple[Features, CanonicalOrder, Reduction | None]:
+    """The distinct rows of x and y in canonical order, after the reduction if there is one."""
     if reduce is None:
         pooled = canonical_order(x, y)
-        points = np.concatenate([x, y])[pooled.distinct]
-        return DistinctPoints(points, pooled.group, pooled.counts, None)
+        return np.concatenate([x, y])[pooled.distinct], pooled, None
     reduction = reduce.fit(x, y)
-    return DistinctPoints(reduction.points, reduction.pooled.group, reduction.pooled.counts, reduction)
+    return reduction.points, reduction.pooled, reduction
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +118,12 @@ class View:
         Keys of all rows, in this precision.
     reduction : Reduction or None
         Without points. None if rows are not reduced.
-    flat : bool
-        Whether the rows have no variance; all points are then 0.
     """
 
     sides: tuple[int, ...]
     dtype: np.dtype[Any]
     keys: npt.NDArray[np.uint64]
     reduction: Reduction | None
-    flat: bool
 
 
 def reduce_views(
@@ -173,7 +140,7 @@ def reduce_views(
         for sides, dtype in zip(views, dtypes, strict=True)
     ]
     if reduce is None:
-        return [View(*view, None, False) for view in zip(views, dtypes, keys, strict=True)]
+        return [View(*view, None) for view in zip(views, dtypes, keys, strict=True)]
     variance = 1.0 if reduce.variance is None else reduce.variance
     sources = [
         _view_source(passes, number, [shards[i] for i in sides], [surveys[i] for i in sides], view_keys, dtype)
@@ -185,13 +152,8 @@ def reduce_views(
         enough = is_enough(variance, reduce.dimension)
         return [spectrum_from_sums(*total, source.size, enough) for total, source in zip(sums, sources, strict=True)]
 
-    all_axes = find_axes(sources, spectra, reduce.normalise, variance, reduce.dimension)
-    reduced = []
-    for view, dtype, view_keys, axes in zip(views, dtypes, keys, all_axes, strict=True):
-        points = np.empty((0, len(axes.projection.axes)), dtype)
-        reduction = Reduction(points, NO_ROWS, axes.projection, axes.variances, axes.explained)
-        reduced.append(View(view, dtype, view_keys, reduction, axes.flat))
-    return reduced
+    reductions = find_axes(sources, spectra, reduce.normalise, variance, reduce.dimension)
+    return [View(*view) for view in zip(views, dtypes, keys, reductions, strict=True)]
 
 
 def project_rows(projection: Projection | None, dtype: np.dtype[Any], rows: Array) -> Array:

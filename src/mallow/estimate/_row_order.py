@@ -104,12 +104,18 @@ def choose_rows(keys: npt.NDArray[np.uint64], most: int) -> npt.NDArray[np.int64
     """The rows, in order, whose keys, mixed once more, are the smallest: about `most` of them. None: all."""
     if len(keys) <= most:
         return None
-    mixed = keys.copy()  # the finaliser of splitmix64
+    mixed = mix_keys(keys)
+    last = np.partition(mixed, most - 1)[most - 1]
+    return np.flatnonzero(mixed <= last)  # copies of a row are all in or all out
+
+
+def mix_keys(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Keys scattered over all 64-bit numbers (the finaliser of splitmix64)."""
+    mixed = keys.copy()
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         mixed ^= mixed >> np.uint64(shift)
         mixed *= np.uint64(factor)
-    last = np.partition(mixed, most - 1)[most - 1]
-    return np.flatnonzero(mixed <= last)  # copies of a row are all in or all out
+    return mixed
 
 
 def unit_keys(rows: Array, threads: int | None = None) -> npt.NDArray[np.uint64]:

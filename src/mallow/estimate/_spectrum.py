@@ -59,15 +59,6 @@ def spectrum_from_covariance(
     return spectrum_from_sums(*sums.result(), size, enough)
 
 
-def add_products(rows: Doubles, table: Doubles) -> None:
-    """Add ``rows.T @ rows`` to the lower triangle of a table in Fortran's order, in place.
-
-    With 2,048 columns, ``table += rows.T @ rows`` takes three times as long: it makes a table, mirrors it and adds it.
-    """
-    if rows.size:
-        dsyrk(1.0, rows.T, 1.0, table, lower=1, overwrite_c=1)
-
-
 class ProductSums:
     """Sums of products of rows of integers, and of the rows, added by several threads: exact, the same in any order.
 
@@ -89,7 +80,8 @@ class ProductSums:
             table, total = self._free.pop() if self._free else (np.zeros((width, width), order="F"), np.zeros(width))
             if float((np.diagonal(table) + squares).max()) >= DOUBLE:
                 self._empty(table, total)
-        add_products(rows, table)
+        # With 2,048 columns, `table += rows.T @ rows` takes three times as long: it mirrors a new table and adds it.
+        dsyrk(1.0, rows.T, 1.0, table, lower=1, overwrite_c=1)
         total += rows.sum(axis=0)
         with self._lock:
             self._free.append((table, total))

@@ -200,7 +200,8 @@ def _make_job(view: View, clusterings: Sequence[_Clustering] = (), device: str |
     """The map from the rows of a view to points and, with centres, to labels."""
     projection = None if view.reduction is None else view.reduction.projection
     centres = tuple((clustering.centres, clustering.grid) for clustering in clusterings)
-    return _Job(projection, view.dtype, view.flat, centres, device)
+    flat = view.reduction is not None and view.reduction.flat
+    return _Job(projection, view.dtype, flat, centres, device)
 
 
 def _to_points(job: _Job, rows: Array) -> Array:

@@ -16,7 +16,7 @@ from mallow.evaluate._evaluation import open_systems
 from mallow.evaluate._run import Settings
 from mallow.evaluate._score import Score, score_system
 from mallow.evaluate._subsets import GroupScores, MatchedScore, score_groups, score_matched
-from mallow.evidence import MAUVE_STAR, Measure, hold_out, measure_for
+from mallow.evidence import MAUVE_STAR, Measure, find_limit, measure_for
 from mallow.results import at_most
 from mallow.samples import Samples, read_column
 
@@ -224,5 +224,4 @@ def _limit(sets: Mapping[str, Samples], embedder: AnyEmbedder | str | None, meas
     """The certified upper limit of MAUVE."""
     x, y = embed_all(sets, embedder, prompts=prompts).values()
     with single_threaded_blas():
-        held_out = hold_out(measure_for(measure, x), {"model": (x, y)})
-    return held_out.certificates["model"].estimates["mauve"].high
+        return find_limit(measure_for(measure, x), x, y)

@@ -77,13 +77,13 @@ def kernel_products(values: Values, exchange: Exchange) -> dict[str, Array]:
 
     def task(low: int) -> Array:  # kernels are symmetric, so each pair of rows is used once
         block, other = values[low : low + ROWS], values[low:]
-        squares = lengths[low:, None] + lengths[low : low + ROWS]
-        squares -= 2.0 * (other @ block.T)
+        squares, kernel = lengths[low:, None] + lengths[low : low + ROWS], other @ block.T
+        squares -= np.multiply(kernel, 2.0, out=kernel)
         np.maximum(squares, 0.0, out=squares)
         of_block, of_later = atoms[:, low : low + ROWS], atoms[:, low + ROWS :]
         products = np.empty(shape, values.dtype)
         for number, width in enumerate(widths):
-            kernel = squares * values.dtype.type(-0.5 / width**2)
+            np.multiply(squares, values.dtype.type(-0.5 / width**2), out=kernel)
             np.exp(kernel, out=kernel)
             later = of_block @ (of_later @ kernel[len(block) :]).T
             products[number] = of_block @ (of_block @ kernel[: len(block)]).T + later + later.T

@@ -35,7 +35,7 @@ from scipy.special import lambertw, log_expit
 from mallow.engine import settle
 from mallow.estimate import Features, calibrate_scores
 from mallow.evidence._certificate import NAMES
-from mallow.evidence._sequential_views import FeatureViews, ViewsOfSpaces
+from mallow.evidence._sequential_views import ViewsOfSpaces
 from mallow.evidence._systems import generator_for
 from mallow.results import Estimate
 from mallow.theory import Array
@@ -145,7 +145,7 @@ class Betting:
 
     Parameters
     ----------
-    views : FeatureViews or ViewsOfSpaces
+    views : ViewsOfSpaces
     limits : tuple of float
         Values of MAUVE, in falling order; the levels are `midpoint_limit` of these.
     tolerance : float or None
@@ -159,7 +159,7 @@ class Betting:
         How many each view has.
     """
 
-    views: FeatureViews | ViewsOfSpaces
+    views: ViewsOfSpaces
     limits: tuple[float, ...]
     tolerance: float | None
     scale: float
@@ -347,7 +347,7 @@ class Betting:
 
 
 def fit_betting(
-    views: FeatureViews | ViewsOfSpaces,
+    views: ViewsOfSpaces,
     row: Features,
     tolerance: float | None,
     *,
@@ -362,7 +362,7 @@ def fit_betting(
     )
 
 
-def _views(views: FeatureViews | ViewsOfSpaces, rows: Features) -> list[Array]:
+def _views(views: ViewsOfSpaces, rows: Features) -> list[Array]:
     """The views of each row, and how long it is in each of them, which shows a few rows that are far away."""
     return [*views.values(rows), *views.stretches(rows).T[:, :, None]]
 

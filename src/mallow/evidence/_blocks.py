@@ -42,17 +42,6 @@ def multiply(weights: Values, rows: Values, *, squares: bool = False) -> Values:
     return product
 
 
-def add_up(rows: Values, weights: Array, *, squares: bool = False) -> Array:
-    """``weights @ rows``, or weights @ their squares, summed over blocks in a fixed order."""
-
-    def task(low: int) -> Values:
-        block = rows[low : low + ROWS]
-        part: Values = weights[:, low : low + ROWS].astype(rows.dtype) @ (np.square(block) if squares else block)
-        return part
-
-    return sum_blocks(task, (len(weights), rows.shape[1]), len(rows), ROWS)
-
-
 def sum_blocks(task: Callable[[int], Values], shape: tuple[int, ...], size: int, step: int) -> Array:
     """The sum of ``task(low)`` over blocks of `size`, in float64 and in a fixed order."""
     total = np.zeros(shape)

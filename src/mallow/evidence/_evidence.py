@@ -148,18 +148,17 @@ def evidence_by_choice(learner: Learner, system: int, *, permutations: int, seed
 class EvidenceDifference:
     """The differences between the certified summaries of two systems.
 
-    Each has a value, a 95% interval and a two-sided p-value; `reversed` if richer views reverse the order.
+    Each has a value, a 95% interval and a two-sided p-value.
     """
 
     value: dict[str, float]
     interval: dict[str, tuple[float, float]]
     p_value: dict[str, float]
-    reversed: bool = False
 
     def undecided(self) -> EvidenceDifference:
         """The same if richer views reverse the order: no p-value is small, and intervals contain 0."""
         interval = {name: (min(low, 0.0), max(high, 0.0)) for name, (low, high) in self.interval.items()}
-        return EvidenceDifference(self.value, interval, dict.fromkeys(self.p_value, 1.0), reversed=True)
+        return EvidenceDifference(self.value, interval, dict.fromkeys(self.p_value, 1.0))
 
 
 def difference_between(

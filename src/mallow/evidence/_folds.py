@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow.estimate import mix_keys
 from mallow.evidence._blocks import Numbers
 from mallow.evidence._units import Indices, Keys, Units
 from mallow.theory import Array
@@ -111,9 +112,5 @@ def deal_folds(unit: Indices, keys: Keys, is_reference: NDArray[np.bool_], *, fo
 
 
 def scatter(keys: Keys, step: int) -> Keys:
-    """Keys scattered over all 64-bit numbers (the finaliser of splitmix64)."""
-    with np.errstate(over="ignore"):
-        z = keys + np.uint64((step + 1) * 0x9E3779B97F4A7C15 % 2**64)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+    """Keys in a random order that differs from step to step."""
+    return mix_keys(keys + np.uint64((step + 1) * 0x9E3779B97F4A7C15 % 2**64))

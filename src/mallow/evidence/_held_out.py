@@ -218,6 +218,19 @@ def hold_out(
     return HeldOut(measure, sources, units, pairs, *evidence, widths=widths, of_texts=of_texts)
 
 
+def find_limit(measure: Measure, reference: Samples, model: Samples) -> float:
+    """The certified upper limit of MAUVE for samples with features, without anything else.
+
+    The limit only depends on whether the test shows a gap. The first permutations decide this.
+    """
+    x, y, widths = pair_spaces(reference, model)
+    units = find_units(reference, model)
+    learner = make_learner(measure.witness, (x, y), units, widths)
+    test = learner.test(1, permutations=PERMUTATIONS, seed=0, more=())
+    evidence = Evidence(*learner.scores(1), *units.sets, units.keys, test)
+    return evidence.certify(measure.divergence, measure.area_scale).estimates["mauve"].high
+
+
 def hold_out_rows(
     measure: Measure,
     rows: Mapping[str, RowSource],

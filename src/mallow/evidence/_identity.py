@@ -71,11 +71,18 @@ class IdentityTest:
 
 
 def run_identity_test(
-    spaces: Mapping[str, Space], units: Units, system: int, *, permutations: int, seed: int
+    spaces: Mapping[str, Space],
+    units: Units,
+    system: int,
+    *,
+    permutations: int,
+    seed: int,
+    more: Sequence[int] = MORE,
 ) -> IdentityTest:
     """The test for the reference and one system, from the spaces of their rows, by name, and the units of the two.
 
-    Each family of statistics of each space has the same weight.
+    Each family of statistics of each space has the same weight. If few permutations reach the observed values, `more`
+    are drawn.
     """
     first = next(iter(spaces.values()))
     rows, unit, is_reference = rows_of_pair(first, units, system)
@@ -84,14 +91,20 @@ def run_identity_test(
         sides = number_units(unit[kept]), is_reference[kept]
         if cut:  # axes and bins do not depend on rows that take no part
             values = {name: space.columns[rows[kept]] for name, space in spaces.items()}
-            return judge_rows(values, *sides, permutations, seed)
-        return _judge_spaces(spaces, rows[kept], *sides, permutations, seed)
+            return judge_rows(values, *sides, permutations, seed, more=more[:1])
+        return _judge_spaces(spaces, rows[kept], *sides, permutations, seed, more)
 
     return judge_draws(unit, is_reference, test)
 
 
 def judge_rows(
-    columns: Mapping[str, Values], unit: Indices, is_reference: Flags, permutations: int, seed: int
+    columns: Mapping[str, Values],
+    unit: Indices,
+    is_reference: Flags,
+    permutations: int,
+    seed: int,
+    *,
+    more: Sequence[int],
 ) -> IdentityTest:
     """The test of some rows, with columns for each space, on separate axes and bins."""
     sides = is_reference, ~is_reference
@@ -100,7 +113,7 @@ def judge_rows(
     widths = {name: part.shape[1] for name, part in columns.items()}
     spaces = find_spaces([values[side] for side in sides], units, widths)
     rows = rows_of_pair(next(iter(spaces.values())), units, 1)
-    return _judge_spaces(spaces, *rows, permutations, seed, more=MORE[:1])
+    return _judge_spaces(spaces, *rows, permutations, seed, more)
 
 
 def _judge_spaces(
@@ -110,8 +123,7 @@ def _judge_spaces(
     is_reference: Flags,
     permutations: int,
     seed: int,
-    *,
-    more: Sequence[int] = MORE,
+    more: Sequence[int],
 ) -> IdentityTest:
     exchange = find_exchange(unit, is_reference)
     with single_threaded_blas():

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from mallow.errors import InputError
 from mallow.estimate import Features, calibrate_scores
 from mallow.evidence._blocks import Numbers, Values
 from mallow.evidence._folds import Cells, Folds, group_cells
-from mallow.evidence._identity import IdentityTest
+from mallow.evidence._identity import MORE, IdentityTest
 from mallow.evidence._rules import Rules, Teacher
 from mallow.evidence._units import Indices, Units
 from mallow.theory import Array
@@ -43,40 +43,18 @@ View = Callable[[Features, Features, Features], Any]
 the reference; learned only from the first two."""
 
 
-class Options(Protocol):
-    """The settings of a `Witness` about its views and folds."""
+@dataclass(frozen=True)
+class Options:
+    """The views and the folds of a `Witness`, which documents and checks them."""
 
-    @property
-    def strengths(self) -> tuple[float, ...]:
-        """The strengths of the linear discriminants."""
-
-    @property
-    def variances(self) -> bool:
-        """Whether to use variances."""
-
-    @property
-    def products(self) -> bool:
-        """Whether to use products of leading components."""
-
-    @property
-    def bins(self) -> bool:
-        """Whether to use bins."""
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """A user's own views."""
-
-    @property
-    def folds(self) -> int:
-        """The number of folds."""
-
-    @property
-    def assignments(self) -> int | None:
-        """Groupings of cells into folds that are averaged."""
-
-    @property
-    def independent_samples(self) -> bool:
-        """Whether samples are independent given their unit."""
+    strengths: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians, each is sometimes the best
+    variances: bool = True
+    products: bool = True
+    bins: bool = True
+    views: tuple[View, ...] = ()
+    folds: int = 5
+    assignments: int | None = None
+    independent_samples: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +92,7 @@ class Learner(ABC):
         self.witness, self.units, self._cells = witness, units, cells
 
     @abstractmethod
-    def test(self, system: int, *, permutations: int, seed: int) -> IdentityTest:
+    def test(self, system: int, *, permutations: int, seed: int, more: Sequence[int] = MORE) -> IdentityTest:
         """The test of identity of the reference and one system."""
 
     @abstractmethod
@@ -131,29 +109,28 @@ class Learner(ABC):
     ) -> list[list[Array]]:
         """h of the rows of the reference and of the systems for each of the weights, (cells, views) of all views."""
 
-    def scores(self, *systems: int, judged: Sequence[int] = ()) -> tuple[Array, ...]:
+    def scores(self, *systems: int) -> tuple[Array, ...]:
         """h of every sample of the reference and of the systems by all spaces: the first of `scores_by_choice`."""
-        return self.scores_by_choice(*systems, judged=judged)[0]
+        return self.scores_by_choice(*systems)[0]
 
-    def scores_by_choice(self, *systems: int, judged: Sequence[int] = ()) -> list[tuple[Array, ...]]:
+    def scores_by_choice(self, *systems: int) -> list[tuple[Array, ...]]:
         """h of every sample of the reference and of the systems, one array each, for each choice of spaces.
 
-        Several systems count as one model. The rules of a space are applied once for all choices. Nothing is learned
-        from other systems that are only `judged`; their scores come last.
+        Several systems count as one model. The rules of a space are applied once for all choices.
 
         All are 0 if nothing was learned, or if a side has fewer units than there are folds. No score exceeds the
         logarithm of the number of units, so that no sample counts more than all others together. They are rounded to
         multiples of 2⁻¹⁰, so that they are the same on every processor.
         """
         if self._cells is None:
-            every = [self.units.sets[number] for number in (0, *systems, *judged)]
+            every = [self.units.sets[number] for number in (0, *systems)]
             return [tuple(np.zeros(len(unit)) for unit in every) for _ in self.choices]
         with single_threaded_blas():
-            by_choice = self._learn(self._cells, systems, judged)
+            by_choice = self._learn(self._cells, systems)
         count = sum(len(np.unique(self.units.sets[number])) for number in (0, *systems))
         return [tuple(round_scores(h, count) for h in scores) for scores in by_choice]
 
-    def _learn(self, cells: Cells, systems: Sequence[int], judged: Sequence[int]) -> list[list[Array]]:
+    def _learn(self, cells: Cells, systems: Sequence[int]) -> list[list[Array]]:
         teachers, part = self._teachers(cells), self._part(cells, systems)
 
         def learn(kept: Array) -> list[Rules]:
@@ -195,7 +172,7 @@ class Learner(ABC):
                 weights[number] += of_cells / len(groupings)
                 if of_views is not None:
                     added[number] += of_views / len(groupings)
-        by_choice = self._judge(without, weights, cells, (*systems, *judged))
+        by_choice = self._judge(without, weights, cells, systems)
         if not len(users):
             return by_choice
         return [self._add(h, of_views, systems) for h, of_views in zip(by_choice, added, strict=True)]

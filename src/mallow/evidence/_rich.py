@@ -13,18 +13,15 @@ from mallow.theory import Array
 
 AXES = 64  # chosen: leading components that the views use, which are the last columns of their features
 _NEIGHBOURS = 5  # chosen
+_ROWS = 128  # chosen: points whose distances are computed at once; these stay in the cache
 _PRIOR = 2.0  # chosen: the common covariance counts as this many samples per axis
 
 
 def nearest_samples(reference: Features, model: Features, others: Features) -> Array:
     """The log-ratio of the densities of the model and the reference, from the distance to the fifth neighbour."""
-    points = [_leading(side) for side in (reference, model, others)]
-    distances = []
-    for side in points[:2]:
-        table = _squared_distances(points[2], side)
-        near = min(_NEIGHBOURS, len(side)) - 1
-        distances.append(np.log(np.partition(table, near, axis=1)[:, near] + np.finfo(np.float32).tiny))
-    ratio: Array = distances[1] - distances[0]
+    *sides, points = (_leading(side) for side in (reference, model, others))
+    first, second = (np.log(_to_neighbour(points, side) + np.finfo(np.float32).tiny) for side in sides)
+    ratio: Array = second - first
     return ratio
 
 
@@ -53,7 +50,13 @@ def _leading(rows: Features) -> Array:
     return np.asarray(rows[:, -AXES:], dtype=np.float64)
 
 
-def _squared_distances(points: Array, others: Array) -> Array:
-    squares = np.square(points).sum(axis=1)[:, None] + np.square(others).sum(axis=1) - 2.0 * points @ others.T
-    table: Array = np.maximum(squares, 0.0)
-    return table
+def _to_neighbour(points: Array, others: Array) -> Array:
+    """The squared distance of each point to its fifth neighbour among the others."""
+    near, lengths = min(_NEIGHBOURS, len(others)) - 1, np.square(others).sum(axis=1)
+    squares = np.empty(len(points))
+    for low in range(0, len(points), _ROWS):
+        block = points[low : low + _ROWS]
+        table = np.square(block).sum(axis=1)[:, None] + lengths - 2.0 * block @ others.T
+        table.partition(near, axis=1)
+        squares[low : low + _ROWS] = table[:, near]
+    return np.maximum(squares, 0.0)

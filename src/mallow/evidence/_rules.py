@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ class Coordinates:
     columns: Values
     labels: tuple[Numbers, ...]
 
+    @cached_property
+    def lengths(self) -> Array:
+        """The squared length of each row of `columns`."""
+        lengths: Array = np.einsum("ij,ij->i", self.columns, self.columns, dtype=np.float64)
+        return lengths
+
     def part(self, rows: slice | Indices) -> Coordinates:
         """The rows at these places."""
         labels = tuple(partitions[:, rows] for partitions in self.labels)
@@ -87,7 +94,7 @@ def sum_cells(rows: Coordinates, bins: Sequence[int], cell: Numbers, cells: int)
         _sum_by_cell(rows.points, cell, cells),
         _sum_by_cell(rows.products, cell, cells),
         _sum_by_cell(rows.columns, cell, cells, squares=True),
-        _sum_lengths(rows.columns, cell, cells),
+        _sum_lengths(rows.lengths, cell, cells),
         tuple(count_bins(labels, count, cell, cells) for labels, count in zip(rows.labels, bins, strict=True)),
     )
 
@@ -110,10 +117,9 @@ def _sum_by_cell(values: Values, cell: Numbers, cells: int, *, squares: bool = F
     return total
 
 
-def _sum_lengths(columns: Values, cell: Numbers, cells: int) -> Array:
+def _sum_lengths(lengths: Array, cell: Numbers, cells: int) -> Array:
     """The `lengths` of `CellSums`."""
-    length = np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
-    powers = np.ones(len(length)), length, length**2
+    powers = np.ones(len(lengths)), lengths, lengths**2
     return np.stack([np.bincount(cell, power, cells) for power in powers], axis=1)
 
 
@@ -184,8 +190,7 @@ class Rules:
             views += list(scored.reshape(strengths, rules, len(values)))
         views = [correct(products, number) for number, products in enumerate(views)]
         if self.quadratic is not None:
-            lengths = np.einsum("ij,ij->i", rows.columns, rows.columns, dtype=np.float64)
-            views += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, lengths)]
+            views += [multiply(self.quadratic, rows.columns, squares=True), np.outer(self.slope, rows.lengths)]
         for tables, labels in zip(self.bins, rows.labels, strict=True):
             views.append(np.sum([table[:, at] for table, at in zip(tables, labels, strict=True)], axis=0))
         scores = np.empty((*self.constant.shape, len(rows.points)), rows.points.dtype)

@@ -38,14 +38,7 @@ from scipy import special
 
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Codebook, Features
-from mallow.evidence._sequential_views import (
-    GRID,
-    FeatureViews,
-    Sums,
-    ViewsOfSpaces,
-    fit_views,
-    fit_views_of_spaces,
-)
+from mallow.evidence._sequential_views import GRID, Sums, ViewsOfSpaces, fit_views_of_spaces
 from mallow.theory import Array
 
 LEAST = 1e-4  # the smallest reported p-value. The tails were not checked further out
@@ -248,7 +241,7 @@ class SequentialTest:
     conservative. Units that fitted the views are left out.
     """
 
-    views: FeatureViews | ViewsOfSpaces
+    views: ViewsOfSpaces
     codebook: Codebook
     weights: Array  # (bins,): each sample counts this much in its bin
     tests: tuple[MeanTest, ...]
@@ -351,7 +344,7 @@ def fit_sequential_test(
     widths : mapping or None
         The number of columns of each space, by name. The features, called "", come first. None: all are features.
     """
-    views = fit_views(fitting) if widths is None or len(widths) == 1 else fit_views_of_spaces(fitting, widths)
+    views = fit_views_of_spaces(fitting, widths or {"": fitting.shape[1]})
     bins, size = len(codebook.centres), len(counted)
     # Rare bins count more, as in Pearson's statistic, but at most twice as much as a bin of average mass.
     weights = (bins * codebook.count(views.features(fitting)) / len(fitting) + 1.0) ** -0.5

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +66,6 @@ class FeatureViews:
     scales: tuple[Array, ...]
     spread: Array
     lengths: Array
-    names: ClassVar[tuple[str, ...]] = VIEWS
-
-    def features(self, rows: Features) -> Features:
-        """The columns that fall into bins, here all of them."""
-        return rows
 
     def values(self, rows: Features) -> list[Array]:
         """The views of each row, (n, ·) each. No row is longer than 1."""
@@ -156,10 +151,8 @@ class ViewsOfSpaces:
 
     def totals(self, rows: Features) -> tuple[list[Sums], list[int]]:
         """See `FeatureViews.totals`."""
-        totals = [part.totals(part_rows) for part, part_rows in self._split(rows)]
-        return [values for sums, _ in totals for values in sums], [
-            values for _, squares in totals for values in squares
-        ]
+        sums, squares = zip(*(part.totals(part_rows) for part, part_rows in self._split(rows)), strict=True)
+        return list(chain(*sums)), list(chain(*squares))
 
     def _split(self, rows: Features) -> Iterator[tuple[FeatureViews, Features]]:
         ends = np.cumsum(list(self.widths.values()))[:-1]

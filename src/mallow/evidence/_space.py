@@ -19,7 +19,7 @@ from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
 from mallow.estimate import Features
-from mallow.evidence._blocks import ROWS, Values, add_up, at_once, each_block, sum_blocks
+from mallow.evidence._blocks import ROWS, Values, at_once, each_block, sum_blocks
 from mallow.evidence._units import Indices, Keys, Units, content_keys
 from mallow.theory import Array
 
@@ -58,8 +58,6 @@ class Space:
         For each set, the row of each of its samples.
     unit : int64 array (rows,)
         The unit of each row, from 0, rising, so that rows of one unit are neighbours.
-    keys : uint64 array (units,)
-        The key of each unit.
     pair : int
         The number of distinct samples of the reference and the largest system together.
     axes : Future of Axes
@@ -69,7 +67,6 @@ class Space:
     columns: Values
     places: tuple[Indices, ...]
     unit: Indices
-    keys: Keys
     pair: int
     axes: Future[Axes]
 
@@ -108,21 +105,21 @@ def find_spaces(sets: Sequence[Features], units: Units, widths: Mapping[str, int
     contents = content_keys(sets)
     ends = np.cumsum([0, *widths.values()])
     parts = [[rows[:, low:high] for rows in sets] for low, high in pairwise(ends)]
-    order, unit, keys = _order_rows(contents, _project(parts[0]), units)
+    order, unit = _order_rows(contents, _project(parts[0]), units)
     row = np.empty_like(order)
     row[order] = np.arange(len(order))
     places = tuple(np.split(row, np.cumsum([len(rows) for rows in sets])[:-1]))
     # Distinct rows of both sides together, a number that no exchange of sides changes, so that tests stay exact.
     pair = max(len(np.unique(np.concatenate([contents[0], other]))) for other in contents[1:])
-    return {name: _make_space(part, places, unit, keys, pair) for name, part in zip(widths, parts, strict=True)}
+    return {name: _make_space(part, places, unit, pair) for name, part in zip(widths, parts, strict=True)}
 
 
 def find_space_beside(space: Space, sets: Sequence[Features]) -> Space:
     """The space of other columns of the same samples, whose rows are in the order of `space`."""
-    return _make_space(sets, space.places, space.unit, space.keys, space.pair)
+    return _make_space(sets, space.places, space.unit, space.pair)
 
 
-def _make_space(sets: Sequence[Features], places: tuple[Indices, ...], unit: Indices, keys: Keys, pair: int) -> Space:
+def _make_space(sets: Sequence[Features], places: tuple[Indices, ...], unit: Indices, pair: int) -> Space:
     with single_threaded_blas():
         columns = _scale_columns(sets, places)
 
@@ -132,7 +129,7 @@ def _make_space(sets: Sequence[Features], places: tuple[Indices, ...], unit: Ind
             bins = find_partitions(points, variances, unit, pair)
         return Axes(points, variances, bins)
 
-    return Space(columns, places, unit, keys, pair, start(find_axes))
+    return Space(columns, places, unit, pair, start(find_axes))
 
 
 def _project(sets: Sequence[Features]) -> list[Array]:
@@ -152,17 +149,15 @@ def _project(sets: Sequence[Features]) -> list[Array]:
     return [np.concatenate([project(rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)]) for rows in sets]
 
 
-def _order_rows(contents: Sequence[Keys], values: Sequence[Array], units: Units) -> tuple[Indices, Indices, Keys]:
-    """The order of all samples by unit and value, the unit of each in that order, and the keys of these units."""
+def _order_rows(contents: Sequence[Keys], values: Sequence[Array], units: Units) -> tuple[Indices, Indices]:
+    """The order of all samples by unit and value, and the unit of each in that order."""
     unit = np.concatenate(units.sets)
     order = np.lexsort((np.concatenate(contents), np.concatenate(values)))
     rank = np.empty(units.count, np.int64)  # units in the order of their first rows
     present, first_row = np.unique(unit[order], return_index=True)
     rank[present[np.argsort(first_row)]] = np.arange(len(present))
     order = order[np.argsort(rank[unit[order]], kind="stable")]
-    ordered = rank[unit[order]]
-    first = np.diff(ordered, prepend=-1) > 0
-    return order, np.cumsum(first) - 1, units.keys[unit[order[first]]]
+    return order, np.cumsum(np.diff(rank[unit[order]], prepend=-1) > 0) - 1
 
 
 def _scale_columns(sets: Sequence[Features], places: Sequence[Indices]) -> Values:
@@ -234,8 +229,13 @@ def principal_axes(columns: Values) -> tuple[Values, Array]:
             np.matmul(columns[low : low + _LARGE], leading, out=points[low : low + _LARGE])
 
         each_block(project, size, _LARGE)
-    variances = add_up(points, np.full((1, size), 1.0 / size), squares=True)[0]
-    return points, variances
+
+    def mean_squares(low: int) -> Values:
+        block = points[low : low + ROWS]
+        part: Values = np.full((1, len(block)), 1.0 / size, points.dtype) @ np.square(block)
+        return part
+
+    return points, sum_blocks(mean_squares, (1, kept), size, ROWS)[0]
 
 
 _NUMBERS = 2**20  # chosen: numbers of the points at once, some megabytes

@@ -10,7 +10,7 @@ Others measure common changes: the mean of Δ, and the distance between answers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,15 +46,22 @@ _EFFORT = 1 << 33  # chosen: multiplications that permutations may take
 
 
 def run_test(
-    spaces: Mapping[str, Space], units: Units, system: int, *, permutations: int, seed: int, within: bool
+    spaces: Mapping[str, Space],
+    units: Units,
+    system: int,
+    *,
+    permutations: int,
+    seed: int,
+    within: bool,
+    more: Sequence[int] = MORE,
 ) -> IdentityTest:
     """The test of identity for the reference and one system, with the units of the two.
 
     With `within`, a second test exchanges samples within units if enough units have several samples of both sides.
     """
-    test = run_identity_test(spaces, units, system, permutations=permutations, seed=seed)
+    test = run_identity_test(spaces, units, system, permutations=permutations, seed=seed, more=more)
     exchanges = _find_within(spaces, units, system) if within else None
-    return test if exchanges is None else _add_within(test, exchanges, permutations, seed)
+    return test if exchanges is None else _add_within(test, exchanges, permutations, seed, more)
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed
     within = _find_within(spaces, units, 1)
     if within is None:
         return PromptTest(test.p_value, {})
-    p_value = _add_within(test, within, permutations, seed).p_value
+    p_value = _add_within(test, within, permutations, seed, MORE).p_value
     space = next(iter(spaces.values()))
     sample = np.empty(len(space.columns), np.int64)  # of the reference, by row
     sample[space.places[0]] = np.arange(len(space.places[0]))
@@ -105,14 +112,14 @@ def _find_within(spaces: Mapping[str, Space], units: Units, system: int) -> With
     return within if len(within.units) >= _FEWEST_UNITS else None
 
 
-def _add_within(test: IdentityTest, within: Within, permutations: int, seed: int) -> IdentityTest:
+def _add_within(test: IdentityTest, within: Within, permutations: int, seed: int, more: Sequence[int]) -> IdentityTest:
     """The test together with the one that exchanges samples within units."""
     values = within.statistics(permutations, np.random.default_rng([seed, 7]))
 
     def draw(count: int) -> Array:
         return within.statistics(count, np.random.default_rng([seed, 7, count]))
 
-    p_value, drawn = draw_until_clear(within.names, values, draw, MORE)
+    p_value, drawn = draw_until_clear(within.names, values, draw, more)
     deciding, count = (test.p_value, test.permutations) if test.p_value < p_value else (p_value, drawn)
     tail = test.tail if test.p_value < p_value else p_value * (drawn + 1) < 1.5
     alone = test.statistics | p_value_of_each(within.names, values)

@@ -18,20 +18,19 @@ from mallow.embed import embed_all
 from mallow.errors import InputError
 from mallow.estimate import Features, checked_pair
 from mallow.evidence._blocks import Rows
-from mallow.evidence._learner import Learner, View
+from mallow.evidence._learner import Learner, Options
 from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
 from mallow.evidence._units import Units, find_units
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
 
-_STRENGTHS = (0.001, 0.01, 0.1, 1.0)  # chosen: on text and Gaussians, each of them is sometimes the best
 _MANY_ROWS = 2**15  # chosen: beyond this many samples and units, rows are read in passes
 _MANY_UNITS = 2**13
 
 
 @dataclass(frozen=True)
-class Witness:
+class Witness(Options):
     """How held-out evidence is learned: the views, and the folds.
 
     When called on two samples, like an estimator, it returns the masses of its likelihood ratio.
@@ -64,15 +63,6 @@ class Witness:
     >>> Witness()(x, y).p.shape
     (600,)
     """
-
-    strengths: tuple[float, ...] = _STRENGTHS
-    variances: bool = True
-    products: bool = True
-    bins: bool = True
-    views: tuple[View, ...] = ()
-    folds: int = 5
-    assignments: int | None = None
-    independent_samples: bool = True
 
     scale: ClassVar[float] = 5.0
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ _RATIO = 1.05  # chosen: smaller differences of medians are not mentioned
 _SENTENCE_ENDS = frozenset(".!?…。！？؟۔।")
 _QUOTES = frozenset('"“”„«»「」')
 _DIGIT = re.compile(r"\d")
-_OPENING = "\"'“‘«([{*_"
+_INITIAL = re.compile(r"""(?<!\S)["'“‘«([{*_]*([^\s"'“‘«([{*_])""")  # of each word, after marks that open something
 _BRACKETS = frozenset("()[]{}（）")
 
 
@@ -94,11 +94,12 @@ def distinct(keys: NDArray[Any]) -> NDArray[Any]:
 
 def split_texts(texts: Sequence[str]) -> Tokens:
     """The tokens of texts by `mallow.models.words`."""
-    number: dict[str, int] = {}
     every = [words(text) for text in texts]
-    token = np.fromiter((number.setdefault(word, len(number)) for tokens in every for word in tokens), np.int64)
+    vocabulary = list(dict.fromkeys(chain.from_iterable(every)))
+    number = {word: place for place, word in enumerate(vocabulary)}
+    token = np.fromiter(map(number.__getitem__, chain.from_iterable(every)), np.int64)
     row = np.repeat(np.arange(len(every)), [len(tokens) for tokens in every])
-    return Tokens(len(every), row, token, list(number))
+    return Tokens(len(every), row, token, vocabulary)
 
 
 def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> list[tuple[str, ...]]:
@@ -290,7 +291,7 @@ def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
     counts = {"punctuation marks": tokens.per_text(~tokens.word)}
     counts |= {noun: tokens.per_text(tokens.which(rule)) for noun, rule in rules.items()}
     counts["words that begin with a capital"] = np.array(
-        [sum(map(str.isupper, _initials(text))) for text in texts], float
+        [sum(map(str.isupper, _INITIAL.findall(text))) for text in texts], float
     )
     counts["line breaks"] = np.array([text.count("\n") for text in texts], float)
     return counts
@@ -302,10 +303,6 @@ def _sentence_lengths(length: Array, tokens: Tokens) -> Array:
     known = ends > 0
     average = math.fsum(length[known] / ends[known]) / max(int(known.sum()), 1)
     return np.where(known, length / np.maximum(ends, 1.0), average)
-
-
-def _initials(text: str) -> list[str]:
-    return [word.lstrip(_OPENING)[:1] for word in text.split()]
 
 
 def _repeated(words: Tokens) -> Array:
