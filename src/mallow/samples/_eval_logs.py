@@ -19,7 +19,7 @@ from mallow._files import parse_json
 from mallow._optional import install_line, optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
-from mallow.samples._limits import Limits, check_expansion, depth_fault
+from mallow.samples._limits import Limits, check_archive, check_expansion, depth_fault
 
 _SHOWN = 8  # names of fields in a message
 _ZSTANDARD = 93  # the default compression of Inspect, a method of zip files that Python supports from 3.14 on
@@ -153,6 +153,7 @@ def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     """The samples of an .eval file of Inspect, in the order of their ids and epochs."""
     try:
         with zipfile.ZipFile(stream) as archive:
+            check_archive(archive)
             members = [
                 member for member in archive.infolist() if re.fullmatch(r"samples/.*\.json", member.filename, re.S)
             ]
