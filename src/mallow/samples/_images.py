@@ -40,7 +40,9 @@ def image_fault(entry: object, *, decode: bool) -> str | None:
     pillow = importlib.import_module("PIL.Image")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an unusual image that can be used
+            # An unusual image can be used. Only warnings of Pillow are ignored: filters belong to the whole process, and
+            # an overlapping thread may leave them in place.
+            warnings.filterwarnings("ignore", module=r"PIL\b")
             with pillow.open(path) as image:
                 pixels, most = image.width * image.height, pillow.MAX_IMAGE_PIXELS
             if most is not None and pixels > most:
