@@ -40,8 +40,8 @@ def image_fault(entry: object, *, decode: bool) -> str | None:
     pillow = importlib.import_module("PIL.Image")
     try:
         with warnings.catch_warnings():
-            # An unusual image can be used. Only Pillow's warnings are ignored: filters belong to the whole process, and an
-            # overlapping thread may leave them in place.
+            # An unusual image can be used. Only Pillow's warnings are ignored: filters belong to the whole process, and
+            # a thread that overlaps may leave them in place.
             warnings.filterwarnings("ignore", module=r"PIL\b")
             with pillow.open(path) as image:
                 pixels, most = image.width * image.height, pillow.MAX_IMAGE_PIXELS
