@@ -81,8 +81,14 @@ def test_a_report_shows_the_same_differences(mallow, home):
     assert page.count("100.0% of the texts begin with white space") == 1
 
 
-def test_an_audit_of_an_embedder_says_what_it_is_blind_to(mallow):
-    code, out, _ = mallow("audit human.jsonl -e letters:letters --repeats 2")
+def test_an_audit_of_an_embedder_says_what_it_is_blind_to(mallow, home):
+    texts = [
+        json.loads(line)["text"]
+        for name in ("human", "near")
+        for line in (home / f"{name}.jsonl").read_text().splitlines()
+    ]
+    (home / "all.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    code, out, _ = mallow("audit all.jsonl -e letters:letters --repeats 2")
     assert code == 0
     seen = {line[:16].strip(): line.split()[-1] for line in out.splitlines()[5:10]}
     assert seen == {
@@ -96,7 +102,7 @@ def test_an_audit_of_an_embedder_says_what_it_is_blind_to(mallow):
     assert f"Not detected: {blind} from the originals). Detected: " in out
     assert out.count("none: the same features") == 2
     assert "-1.0000 to +1.0000" not in out
-    data = json.loads(mallow("audit human.jsonl -e letters:letters --repeats 1 --format json")[1])
+    data = json.loads(mallow("audit all.jsonl -e letters:letters --repeats 1 --format json")[1])
     assert [effect["edit"] for effect in data["effects"]] == list(seen)
 
 
