@@ -75,3 +75,22 @@ def test_the_readme_is_a_front_door():
     assert len(text.splitlines()) <= 100
     for step in ("git clone", "make demo", "make test", "mallow score human.jsonl model.jsonl"):
         assert step in text
+
+
+def missing_tests(text: str) -> list[str]:
+    """The tests that a page names, alone or with their file, and that do not exist there."""
+    sources = {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")
+    }
+    named = re.findall(r"`(?:(tests/[\w/]+\.py)::)?(test_[a-z0-9_]+)`", text)
+    everything = "\n".join(sources.values())
+    return [name for file, name in named if f"def {name}(" not in (sources.get(file, "") if file else everything)]
+
+
+def test_every_promise_of_security_has_a_test_that_exists():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert missing_tests(page) == []
+    lost = "`tests/test_docs.py::test_every_promise_of_security_has_a_test_that_exists` `tests/test_files.py::test_lost` `test_lost`"
+    assert missing_tests(lost) == ["test_lost", "test_lost"]
+    for line in page.partition("## Inside other people's programs")[2].splitlines():
+        assert not line.startswith("| ") or line.startswith("| promise |") or "test_" in line, line

@@ -1,6 +1,7 @@
 """Probabilities of texts in one result: each number is that of its own function, and what has no answer is refused."""
 
 import math
+import re
 
 import pytest
 from pytest import approx
@@ -73,10 +74,11 @@ def test_statistics_on_the_published_tokens(shared):
     assert tokenize(" hello world") == [23748, 995]  # GPT-2's own ids
     texts = ["the cat sat on the mat, again", "the dog sat on the rug, again"]
     found, words = text_statistics(texts, tokenize=tokenize), text_statistics(texts)
-    assert found.tokenize == "tokens of gpt2-bpe"
+    assert found.tokenize == tokenize.name
+    assert re.fullmatch(r"tokens of gpt2-bpe@[0-9a-f]{12}\+[0-9a-f]{12}", tokenize.name)
     assert found.tokens == sum(len(tokenize(text)) for text in texts) > words.tokens
     with pytest.raises(
-        InputError, match=r"`reference` must be tokenised like the model's texts, by 'tokens of gpt2-bpe'"
+        InputError, match=r"`reference` must be tokenised like the model's texts, by 'tokens of gpt2-bpe@"
     ):
         found.gap(words)
     with pytest.raises(InputError, match=r"GPT-2's vocab.json and merges.txt, but there is none at '/nowhere'"):

@@ -37,7 +37,7 @@ def sample_texts() -> dict[str, str]:
     rng = np.random.default_rng(0)
     files = {}
     for name, end in (("human", 10), ("near", 10), ("far", 6)):
-        texts = [" ".join(rng.choice(WORDS[:end], size=rng.integers(8, 30))) + "." for _ in range(400)]
+        texts = [" ".join(rng.choice(WORDS[:end], size=rng.integers(8, 30))) + "." for _ in range(200)]
         files[name] = "\n".join(json.dumps({"id": i, "text": text}) for i, text in enumerate(texts))
     return files
 

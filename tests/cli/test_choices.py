@@ -49,8 +49,8 @@ def test_rows_that_are_not_scaled_cannot_be_left_unscaled(home, refused):
 
 def test_what_is_missing_in_a_score_is_said_with_its_option(home, mallow):
     rng = np.random.default_rng(0)
-    for name, lengths in (("near", 1.0), ("long", rng.uniform(1, 9, size=(400, 1)))):
-        np.save(home / f"{name}.npy", rng.normal(size=(400, 3)) * lengths)
+    for name, lengths in (("near", 1.0), ("long", rng.uniform(1, 9, size=(200, 1)))):
+        np.save(home / f"{name}.npy", rng.normal(size=(200, 3)) * lengths)
     _, _, err = mallow("score near.npy long.npy --repeats 1")
     assert "--no-normalise" in err
     assert "Measure(" not in err

@@ -20,16 +20,16 @@ def test_caveats_come_once_at_the_end_on_standard_error(mallow):
     note, *lines = err.splitlines()
     assert note == "mallow: note: letters:letters runs code of the working folder: letters.py"
     assert all(line.startswith("mallow: caveat: ") for line in lines)
-    few = "only 400 samples: with fewer than 1000 per side, scores are biased and noisy."
+    few = "only 200 samples: with fewer than 1000 per side, scores are biased and noisy."
     assert f"mallow: caveat: near and far: {few}" in lines
-    assert err.count("only 400 samples") == 1
+    assert err.count("only 200 samples") == 1
     assert len(set(lines)) == len(lines)
 
 
 def test_caveats_of_all_systems_are_one_line(mallow, home):
     (home / "third.jsonl").write_text((home / "far.jsonl").read_text())
     _, _, err = mallow(f"{COMPARE} third.jsonl")
-    assert "mallow: caveat: all three systems: only 400 samples:" in err
+    assert "mallow: caveat: all three systems: only 200 samples:" in err
 
 
 def test_warnings_that_are_no_caveats_are_shown_too(mallow, home):
@@ -41,8 +41,8 @@ def test_warnings_that_are_no_caveats_are_shown_too(mallow, home):
     _, _, err = mallow(command)
     assert err.count("mallow: warning: the disk is nearly full.") == 1
     assert "mallow: warning: the disk is nearly full. (2 times)" in err  # once per side
-    assert "mallow: caveat: only 400 samples" in err
-    assert "mallow: warning: only 400" not in err
+    assert "mallow: caveat: only 200 samples" in err
+    assert "mallow: warning: only 200" not in err
     assert mallow(f"{command} -q")[2] == ""
     (home / "doubtful.py").write_text((home / "doubtful.py").read_text().replace("return letters(texts)", "return 1"))
     sys.modules.pop("doubtful")

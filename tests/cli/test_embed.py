@@ -13,7 +13,7 @@ def test_features_serve_instead_of_the_samples(mallow, home):
     for name in ("human", "far"):
         code, out, err = mallow(f"embed {name}.jsonl -e letters:Lengths -o {name}.npz")
         assert (code, out) == (0, "")
-        assert f"{name}.npz: 400 x 2, Lengths(test)" in err
+        assert f"{name}.npz: 200 x 2, Lengths(test)" in err
     assert read(home / "human.npz").ids[:2] == ("0", "1")
     options = "--repeats 1 --format json"
     of_features = json.loads(mallow(f"score human.npz far.npz {options}")[1])
@@ -88,15 +88,15 @@ def test_a_folder_of_shards_goes_on_after_an_interruption(mallow, home):
     lines = (home / "human.jsonl").read_text().splitlines()
     (home / "in").mkdir()
     for number in range(2):
-        (home / "in" / f"part-{number}.jsonl").write_text("\n".join(lines[200 * number : 200 * number + 200]))
-    for rows in (150, 150):
+        (home / "in" / f"part-{number}.jsonl").write_text("\n".join(lines[100 * number : 100 * number + 100]))
+    for rows in (75, 75):
         code, out, err = mallow(f"embed in -e letters:Lengths -o features --rows {rows}")
         assert (code, out) == (0, "")
-        assert "features: 4 files, 400 x 2, Lengths(test)" in err
-    assert sum(sys.modules["letters"].Lengths.calls) == 400
+        assert "features: 4 files, 200 x 2, Lengths(test)" in err
+    assert sum(sys.modules["letters"].Lengths.calls) == 200
     assert read("features").require_features().tolist() == [[len(t), len(t.split())] for t in read("human.jsonl").texts]
     code, _, err = mallow("embed in -e minilm -E max_length=8 -o short")
-    assert (code, "short: 2 files, 400 x 384, OnnxText" in err, "max_length=8" in err) == (0, True, True)
+    assert (code, "short: 2 files, 200 x 384, OnnxText" in err, "max_length=8" in err) == (0, True, True)
     with (home / "in" / "part-1.jsonl").open("a") as file:
         file.write('\n{"id": 1}')
     code, _, err = mallow("embed in -e letters:Lengths -o others-v1.2 --skip-bad")

@@ -19,7 +19,7 @@ def test_json_is_the_whole_score(mallow):
     score = Score.from_json(out)
     assert code == 0
     assert 0 < score.mauve < 0.6 < score.self_score["mauve"]
-    assert score.n == (400, 400)
+    assert score.n == (200, 200)
 
 
 def test_a_comparison_is_saved(mallow, home):
@@ -55,13 +55,13 @@ def test_a_permutation_test_prints_a_p_value_and_what_it_is_about(mallow):
     code, out, _ = mallow(f"{command} --permutations 99")
     assert code == 0
     assert re.fullmatch(
-        r"p = [01](\.\d+)?: the probability of a gap at least this large if 400 reference and 400 model samples came from one "
+        r"p = [01](\.\d+)?: the probability of a gap at least this large if 200 reference and 200 model samples came from one "
         r"distribution, by 99 permutations in which samples with the same id or prompt stay together\.\n",
         out,
     )
     data = json.loads(mallow(f"{command} --format json")[1])
     assert data["p_value"] > 0.05
-    assert (data["permutations"], data["exact"], data["tail"], data["n"]) == (999, True, False, [400, 400])
+    assert (data["permutations"], data["exact"], data["tail"], data["n"]) == (999, True, False, [200, 200])
     assert min(data["statistics"].values()) <= data["p_value"]
 
 
@@ -84,7 +84,7 @@ def test_a_permutation_test_says_what_it_could_not_exchange(mallow, home):
         "The groups of samples of both sides differ in size, so that only a part of each large group was used. Give both "
         "sides the same prompts to use all."
     )
-    groups = [json.dumps(line | {"id": f"group {i // 100}"}) for i, line in enumerate(lines)]
+    groups = [json.dumps(line | {"id": f"group {i // 50}"}) for i, line in enumerate(lines)]
     (home / "groups.jsonl").write_text("\n".join(groups))
     out = mallow("permutation-test human.jsonl groups.jsonl -e letters:letters --permutations 99")[1]
     assert out.startswith("No answer: the samples of a side come in fewer than five groups")
@@ -179,7 +179,7 @@ def test_a_check_takes_the_measure_of_its_baseline(mallow, home):
             1,
             "MODEL_A and MODEL_B must be different systems",
         ),
-        ("plan human.jsonl human.jsonl human.jsonl -e letters:letters", 1, "the pilot shows no gap: with 400 samples"),
+        ("plan human.jsonl human.jsonl human.jsonl -e letters:letters", 1, "the pilot shows no gap: with 200 samples"),
         ("permutation-test human.jsonl far.jsonl --permutations 0", 2, "0 is not in the range x>=1"),
     ],
 )
@@ -217,7 +217,7 @@ def test_a_score_is_matched_by_a_column_and_split_by_another(mallow, home):
     assert code == 0
     assert "of the certified gap goes with size: " in out
     assert "A gap is proven in both groups (5% level, corrected for all groups)." in out
-    assert Score.from_json((home / "score.json").read_text()).n == (400, 400)
+    assert Score.from_json((home / "score.json").read_text()).n == (200, 200)
     parts = json.loads(mallow(f"score human.jsonl far.jsonl {EMBED} --match-column length --format json -q")[1])
     assert parts["matched"]["covariate"] == "length"
     assert parts["groups"] is None

@@ -303,7 +303,7 @@ def test_paths_that_lead_nowhere_are_answered(home, mallow, command, message):
 
 def test_a_plan_for_one_system_thrice(refused):
     refused(
-        "plan human.jsonl human.jsonl human.jsonl -e letters:letters -q", 1, "the pilot shows no gap: with 400 samples"
+        "plan human.jsonl human.jsonl human.jsonl -e letters:letters -q", 1, "the pilot shows no gap: with 200 samples"
     )
 
 

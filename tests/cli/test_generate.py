@@ -11,7 +11,7 @@ from mallow.samples import read
 
 GENERATE = "generate human.jsonl --model ngram:3 --train near.jsonl --tokens 5 --max-new 6 -n 2 -o out.jsonl"
 SWEEP = (
-    "sweep human.jsonl --limit 220 --model ngram:2 --train near.jsonl --tokens 3 --max-new 9 -o made -e letters:letters "
+    "sweep human.jsonl --limit 180 --model ngram:2 --train near.jsonl --tokens 3 --max-new 9 -o made -e letters:letters "
     "--repeats 2 --decoders nucleus:0.2,0.9,1"
 )
 
@@ -20,15 +20,15 @@ def test_texts_are_written_and_a_second_run_adds_none(mallow, home):
     code, out, err = mallow(GENERATE)
     assert (code, out) == (0, "")
     fitted = NGram.fit(read("near.jsonl").texts, order=3).name
-    assert err == f"out.jsonl: 800 texts, 800 of them new; {fitted}, nucleus:0.95\n"
+    assert err == f"out.jsonl: 400 texts, 400 of them new; {fitted}, nucleus:0.95\n"
     written = read("out.jsonl")
     assert written.ids[:3] == ("0", "0", "1")
     assert read("human.jsonl").texts[0].startswith(written.prompts[0])
     before = (home / "out.jsonl").read_bytes()
     (home / "out.jsonl").write_bytes(before[:5000])  # a run that was killed
-    assert "out.jsonl: 800 texts, " in mallow(GENERATE)[2]
+    assert "out.jsonl: 400 texts, " in mallow(GENERATE)[2]
     assert (home / "out.jsonl").read_bytes() == before
-    assert "800 texts, 0 of them new" in mallow(GENERATE)[2]
+    assert "400 texts, 0 of them new" in mallow(GENERATE)[2]
     code, _, err = mallow(f"{GENERATE} --rng 1")
     assert code == 1
     assert "mallow: out.jsonl: was started with rng = 0, not 1. Write to another file, or start again" in err
@@ -63,13 +63,13 @@ def test_short_texts_are_left_out_on_request(mallow, home):
         stream.write('\n{"id": "short", "text": "a"}\n')
     code, _, err = mallow(GENERATE)
     assert code == 1
-    assert "1 of 401 in human.jsonl are shorter, such as 'short' with 1." in err
+    assert "1 of 201 in human.jsonl are shorter, such as 'short' with 1." in err
     assert "leave them out with --skip-short." in err
     assert not (home / "out.jsonl").exists()
     code, _, err = mallow(f"{GENERATE} --skip-short")
     assert code == 0
-    assert "mallow: warning: human.jsonl: 1 of 401 texts are shorter than 5 tokens and were left out." in err
-    assert "800 texts" in err
+    assert "mallow: warning: human.jsonl: 1 of 201 texts are shorter than 5 tokens and were left out." in err
+    assert "400 texts" in err
 
 
 def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, home):
@@ -78,7 +78,7 @@ def test_a_sweep_is_a_table_a_verdict_and_a_picture(mallow, home):
     assert code == 0
     assert "curve.png: written" in err
     assert (home / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert "mallow: caveat: all four systems: only 220 samples" in err
+    assert "mallow: caveat: all four systems: only 180 samples" in err
     verdict, table, itself, differences, signature = out.strip().split("\n\n")
     _, head, *rows = table.splitlines()
     assert re.split(r"  +", head.strip()) == ["MAUVE", "bound", "(no gap)", "MAUVE", "repeat samples", "rank"]

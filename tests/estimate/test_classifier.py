@@ -116,12 +116,15 @@ def test_a_seed_is_a_split():
     assert not np.array_equal(estimator.masses(prepared, 5).p, estimator.masses(prepared, 6).p)
 
 
+@pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")  # one point is separated from one other
 def test_sizes_of_the_parts():
     x, y = SHIFTED.draw(100, 60, np.random.default_rng(4))
     assert Classifier(train_fraction=0.8, pooled=False)(x, y).split == 12
     assert Classifier(train_fraction=0.8)(x, y).split is None
     assert len(Classifier(train_fraction=0.8)(x, y).p) == 12 + 20
     assert len(Classifier(folds=7)(x, y).p) == 160
+    assert len(Classifier(train_fraction=0.999)(x, y).p) == 2  # one of each side is left to evaluate
+    assert len(Classifier(train_fraction=0.001)(x, y).p) == 99 + 59  # and one to learn from
 
 
 # --- edges

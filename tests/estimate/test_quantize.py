@@ -5,7 +5,7 @@ import pytest
 from pytest import approx
 
 from estimate_truths import eight_clusters
-from mallow import EstimateWarning, InputError, Masses, area, integral, smoothing
+from mallow import EstimateWarning, InputError, Masses, Measure, Threads, area, integral, score, smoothing
 from mallow.estimate import Codebook, Quantize, Reduce, split_size
 from mallow.theory import extrapolated
 
@@ -217,3 +217,15 @@ def test_fit_checks_its_samples_and_warns():
     with pytest.warns(EstimateWarning, match=r"only 5 distinct points for 8 bins") as caught:
         assert len(Quantize(bins=8).fit(X[:5]).centres) == 5
     assert caught[0].filename == __file__
+
+
+@pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+def test_rows_in_chunks_are_clustered_with_the_same_options():
+    x, y = (np.random.default_rng(seed).normal(size=(150, 4)) for seed in (0, 1))
+    scores = []
+    for options in ({"max_iter": 1}, {"restarts": 2}):
+        measure = Measure(Quantize(bins=20, **options))
+        whole, cut = (score(x, y, measure=measure, repeats=1, engine=engine).mauve for engine in (None, Threads(1)))
+        assert cut == whole
+        scores.append(cut)
+    assert scores[0] != scores[1]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow import EstimateWarning, Samples, compare, plan_samples, score
+from mallow import EstimateWarning, Measure, Neighbors, Samples, compare, plan_samples, score
 from mallow.caveats import bin_caveats
 from mallow.evaluate import _compare
 from mallow.theory import Partition
@@ -33,6 +33,14 @@ def test_the_summary_of_a_comparison_says_who_won():
     made = compare(points(0, 0), {"near": points(0, 1), "far": points(1, 2)}, repeats=1)
     brief = made.brief()
     assert (brief["winner"], brief["last"], brief["verdict"]) == (made.winner, made.last, made.verdict)
+
+
+def test_the_summary_of_a_score_has_the_range_of_repeat_samples_if_there_is_one():
+    made = score(points(0, 0), points(0.5, 1), repeats=1)
+    for name in ("mauve", "frontier_integral"):
+        assert made.brief()[name]["other_draws"] == [round(end, 4) for end in made.interval[name]]
+    without = score(points(0, 0), points(0.5, 1), measure=Measure(Neighbors()), repeats=1)
+    assert "other_draws" not in without.brief()["mauve"]
 
 
 def test_a_plan_without_an_observed_difference_has_a_dash():

@@ -5,6 +5,8 @@ import importlib.util
 import json
 import shutil
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,31 @@ def use(model):
 def copy_tokenizer(source, target):
     for file in source.glob("tokenizer*"):
         shutil.copy(file, target)
+
+
+def test_two_threads_that_load_models_leave_standard_error_and_the_level_of_logging_as_they_were(tmp_path):
+    (tmp_path / "a.gguf").touch()
+    source, before = Source(str(tmp_path / "a.gguf")), (sys.stderr, transformers.utils.logging.get_verbosity())
+    first_is_in, first_may_leave = threading.Event(), threading.Event()
+
+    def first():
+        with source.loading("model"):
+            first_is_in.set()
+            assert first_may_leave.wait(20)
+
+    def second():
+        with source.loading("model"):
+            return first_may_leave.is_set()
+
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(first)
+        assert first_is_in.wait(20)
+        other = pool.submit(second)
+        with contextlib.suppress(TimeoutError):
+            other.result(0.2)  # it waits for the first one
+        first_may_leave.set()
+        assert (one.result(), other.result()) == (None, True)
+    assert (sys.stderr, transformers.utils.logging.get_verbosity()) == before
 
 
 # --- which files

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mallow.models import _tokens, words
+from mallow.models import TokenFile, _tokens, words
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,26 @@ def test_all_plain_characters_are_treated_alike_by_both_patterns():
     for character in PLAIN:
         for text in (character, f"a{character}b", f"a'{character}", f"{character}’a"):
             assert words(text) == _tokens._pattern().findall(unicodedata.normalize("NFC", text.lower()))
+
+
+def test_a_token_file_is_named_by_its_content_and_read_again_once_it_has_changed(tmp_path, monkeypatch):
+    tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'mallow[human]'")
+
+    def write(folder, *vocabulary):
+        folder.mkdir(exist_ok=True)
+        model = tokenizers.models.WordLevel({word: number for number, word in enumerate(vocabulary)}, unk_token="?")
+        tokenizer = tokenizers.Tokenizer(model)
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+        tokenizer.save(str(folder / "tokenizer.json"))
+        return TokenFile(str(folder / "tokenizer.json"))
+
+    first, second = write(tmp_path / "a", "?", "good", "day"), write(tmp_path / "b", "?", "day", "good")
+    assert first.name.startswith("tokens of tokenizer.json@")
+    assert first.name != second.name  # although the files have the same name
+    assert (first("good day"), second("good day")) == ([1, 2], [2, 1])
+    write(tmp_path / "a", "?", "day", "good")
+    assert (first.name, first("good day")) == (second.name, [2, 1])
+    write(tmp_path / "b", "?", "sun")
+    for folder, ids in (("a", [2, 1]), ("b", [0, 0])):  # the same path from another folder
+        monkeypatch.chdir(tmp_path / folder)
+        assert TokenFile("tokenizer.json")("good day") == ids

@@ -283,6 +283,13 @@ def test_only_samples_of_an_archive_are_read(tmp_path):
         read(write_log(tmp_path / "log.eval", *others[:3]))
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_sample_that_is_there_twice_is_not_counted_twice(tmp_path):
+    path = write_log(tmp_path / "log.eval", ("samples/1.json", GOOD), ("samples/1.json", GOOD))
+    with pytest.raises(InputError, match=r"log\.eval: .*: two of its members are called 'samples/1\.json'"):
+        read(path)
+
+
 def test_a_log_may_not_expand_too_far(tmp_path, monkeypatch):
     monkeypatch.setattr("mallow.samples._value_checks.ALWAYS_ALLOWED", 5000)
     long = {**GOOD, "notes": "x" * 20_000}

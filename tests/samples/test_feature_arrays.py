@@ -1,6 +1,8 @@
 """Features: arrays, .npy and .npz files."""
 
 import json
+import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -59,6 +61,19 @@ def test_ids_that_are_not_numbers_are_not_one_unit(tmp_path, refused):
     for ids in ([1, np.float32("nan")], [True, False]):
         with pytest.raises(InputError, match="`ids` must"):
             Samples(features=np.eye(2), ids=ids)
+
+
+@pytest.mark.parametrize("second", ["features.npy", "features"])
+def test_two_arrays_of_one_name_are_refused(tmp_path, refused, second):
+    path = tmp_path / "a.npz"
+    np.savez(path, features=np.eye(2))
+    content = zipfile.ZipFile(path).read("features.npy")
+    with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of zipfile: a name occurs twice
+        archive.writestr(second, content)
+    refused(path, "a.npz: not a readable npy or npz file: two of its members are called 'features'")
+    with pytest.raises(InputError, match=r"a\.npz: not a readable shard: two of its members are called 'features'"):
+        read(tmp_path / "*.npz")
 
 
 def test_arrays_of_an_npz_file_are_chosen_by_name(tmp_path, refused):

@@ -1,11 +1,14 @@
 """Images: folders and lists of paths, checked by name and header."""
 
 import struct
+import threading
+import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mallow import read
+from mallow import EstimateWarning, read
 
 
 def png(path, width=1, height=1):
@@ -119,3 +122,27 @@ def test_a_folder_without_images_says_what_it_contains(tmp_path, refused):
     for name in "abcd":
         (tmp_path / f"{name}.log").touch()
     refused(tmp_path, "it contains a.log, b.log, c.log, …. For other texts or features, pass the path")
+
+
+def test_two_threads_that_read_images_leave_the_warnings_of_mallow_on(tmp_path, monkeypatch):
+    """The filters of warnings belong to the whole process, and the thread that ends last restores what it found."""
+    pillow = pytest.importorskip("PIL.Image", reason="headers are checked with Pillow: pip install 'mallow[images]'")
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        pillow.new("RGB", (2, 2)).save(tmp_path / name / "a.png")
+    events = {name: threading.Event() for name in ("first", "second", "done")}
+
+    def open_in_turn(path, *rest):
+        events[path.parent.name].set()
+        assert events["done" if path.parent.name == "second" else "second"].wait(20)
+        return open_image(path, *rest)
+
+    open_image = pillow.open
+    monkeypatch.setattr(pillow, "open", open_in_turn)
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
+        first = pool.submit(read, tmp_path / "first")
+        assert events["first"].wait(20)
+        second = pool.submit(read, tmp_path / "second")
+        assert (len(first.result()), events["done"].set(), len(second.result())) == (1, None, 1)
+        hiding = [entry for entry in warnings.filters if entry[0] == "ignore" and issubclass(EstimateWarning, entry[2])]
+        assert [entry for entry in hiding if entry[1] is None and entry[3] is None] == []

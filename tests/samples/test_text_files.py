@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -98,14 +99,34 @@ def test_a_text_of_a_million_characters(tmp_path):
     assert csv.field_size_limit() == 131_072
 
 
-@pytest.mark.parametrize(("line_mb", "limit"), [(0.001, 1000), (2147.0, 2_147_000_000), (9000.0, 2**31 - 1)])
-def test_entries_of_a_csv_file_are_limited_by_what_every_system_can_count(tmp_path, monkeypatch, line_mb, limit):
-    set_limit, seen = csv.field_size_limit, []
-    monkeypatch.setattr(csv, "field_size_limit", lambda *size: seen.append(*size) or set_limit(*size))
-    (tmp_path / "a.csv").write_text("text\na\n")
-    assert read(tmp_path / "a.csv", limits=Limits(line_mb=line_mb)).texts == ("a",)
-    assert set(seen[::2]) == {limit}  # each is followed by the former one
-    assert set_limit() == seen[1]
+@pytest.mark.parametrize("line_mb", [0.001, 2147.0, 9000.0])
+def test_entries_of_a_csv_file_are_limited_as_a_whole(tmp_path, line_mb):
+    limits, before = Limits(line_mb=line_mb), csv.field_size_limit()
+    lines = [f'"{chr(10).join(letter * 400 for letter in "ab")}",{"c" * size}' for size in (197, 195, 195)]
+    (tmp_path / "a.csv").write_text("\n".join(["text,id", *lines[1:]]))
+    assert len(read(tmp_path / "a.csv", limits=limits)) == 2  # each has 1,000 characters, its line ends included
+    (tmp_path / "a.csv").write_text("\n".join(["text,id", *lines[1:], lines[0]]))
+    if line_mb > 1:
+        assert len(read(tmp_path / "a.csv", limits=limits)) == 3
+    else:
+        with pytest.raises(InputError, match=r"a\.csv:6: the entry is longer than 0\.001 MB"):
+            read(tmp_path / "a.csv", limits=limits)
+    assert csv.field_size_limit() == before
+
+
+def test_several_threads_read_long_cells(tmp_path):
+    before, interval = csv.field_size_limit(), sys.getswitchinterval()
+    for name in "abcdefgh":
+        lines = ["x" * (200_000 if place % 5 == 0 else 10) for place in range(20)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["text", *lines]))
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            sizes = list(pool.map(lambda name: len(read(tmp_path / f"{name}.csv")), "abcdefgh" * 3))
+    finally:
+        sys.setswitchinterval(interval)
+    assert set(sizes) == {20}
+    assert csv.field_size_limit() == before
 
 
 def test_texts_are_in_memory_once(tmp_path):

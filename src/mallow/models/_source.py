@@ -14,6 +14,7 @@ import os
 import re
 import struct
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,6 +37,9 @@ from mallow.models._load_errors import (
 )
 from mallow.models._tokens import Attention, attention_of
 
+_ONE_AT_A_TIME = [threading.RLock()]
+if hasattr(os, "register_at_fork"):  # in a forked process the thread that held it does not exist
+    os.register_at_fork(after_in_child=lambda: _ONE_AT_A_TIME.__setitem__(0, threading.RLock()))
 _OTHER_ARCHITECTURE = "Does its config.json name the architecture of the weights?"
 
 
@@ -186,20 +190,25 @@ class Source:
 
     @contextlib.contextmanager
     def loading(self, part: str) -> Iterator[None]:
-        """Inside the block transformers prints nothing, and a failure becomes a one-sentence error."""
+        """Inside the block transformers prints nothing, and a failure becomes a one-sentence error.
+
+        One thread at a time: standard error and the settings of transformers belong to the whole process, and threads
+        that overlap would leave them as they are inside.
+        """
         logging = optional("transformers", extra=self.extra).utils.logging
-        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
-        try:
-            # For a GGUF file transformers shows a progress bar that its own switch does not disable.
-            hidden = contextlib.redirect_stderr(io.StringIO()) if self.is_gguf else contextlib.nullcontext()
-            with self._explained_errors(part), hidden:
-                yield
-        finally:
-            logging.set_verbosity(level)
-            if bars:
-                logging.enable_progress_bar()
+        with _ONE_AT_A_TIME[0]:
+            level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+            logging.set_verbosity_error()
+            logging.disable_progress_bar()
+            try:
+                # For a GGUF file transformers shows a progress bar that its own switch does not disable.
+                hidden = contextlib.redirect_stderr(io.StringIO()) if self.is_gguf else contextlib.nullcontext()
+                with self._explained_errors(part), hidden:
+                    yield
+            finally:
+                logging.set_verbosity(level)
+                if bars:
+                    logging.enable_progress_bar()
 
     @contextlib.contextmanager
     def _explained_errors(self, part: str) -> Iterator[None]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._files import digest, file_stamp
 from mallow._optional import optional
 from mallow.errors import InputError
 
@@ -98,8 +99,8 @@ class TokenFile:
 
     @property
     def name(self) -> str:
-        """The name of this tokenizer in results."""
-        return f"tokens of {Path(self.path).expanduser().name}"
+        """The name of this tokenizer in results, with digests of its files: many are called tokenizer.json."""
+        return f"tokens of {Path(self.path).expanduser().name}@{'+'.join(map(digest, _find_token_files(self.path)))}"
 
     def __call__(self, text: str) -> list[int]:
         """The token ids of a text, without special tokens."""
@@ -107,28 +108,33 @@ class TokenFile:
         return ids
 
 
-@functools.lru_cache(maxsize=4)
 def load_token_file(path: str) -> Any:
-    """The tokenizer of a file or folder, without truncation and padding; see `TokenFile`."""
+    """The tokenizer of a file or folder, without truncation and padding. A changed file is read again."""
+    files = _find_token_files(path)
+    return _load_token_files(files, tuple(map(file_stamp, files)))
+
+
+def _find_token_files(path: str) -> tuple[Path, ...]:
+    """The tokenizer.json, or the vocabulary and the merges."""
+    place = Path(path).expanduser().absolute()
+    for files in ((place,), (place / "tokenizer.json",), (place / "vocab.json", place / "merges.txt")):
+        if all(file.is_file() for file in files):
+            return files
+    raise InputError(
+        '`tokenizer` must be "words", a tokenizer.json, or a folder with one or with '
+        f"GPT-2's vocab.json and merges.txt, but there is none at {path!r}."
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _load_token_files(files: tuple[Path, ...], _stamps: tuple[tuple[int, ...], ...]) -> Any:
     tokenizers = optional("tokenizers", extra="human")
-    place = Path(path).expanduser()
-    file = place / "tokenizer.json" if place.is_dir() else place
-    vocabulary, merges = place / "vocab.json", place / "merges.txt"
+    load = tokenizers.Tokenizer.from_file if len(files) == 1 else tokenizers.ByteLevelBPETokenizer
     try:
-        if file.is_file():
-            tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        elif vocabulary.is_file() and merges.is_file():
-            tokenizer = tokenizers.ByteLevelBPETokenizer(str(vocabulary), str(merges))
-        else:
-            raise InputError(
-                '`tokenizer` must be "words", a tokenizer.json, or a folder with one or with '
-                f"GPT-2's vocab.json and merges.txt, but there is none at {path!r}."
-            )
-    except InputError:
-        raise
+        tokenizer = load(*map(str, files))
     except Exception as error:  # tokenizers raises plain Exceptions
         raise InputError(
-            f"`tokenizer` must be a tokenizer.json or GPT-2's files; {path} cannot be read: {error}."
+            f"`tokenizer` must be a tokenizer.json or GPT-2's files; {files[0]} cannot be read: {error}."
         ) from None
     tokenizer.no_truncation()
     tokenizer.no_padding()

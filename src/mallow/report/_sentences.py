@@ -232,7 +232,7 @@ def thumbnail(path: str) -> str | None:
 
     try:
         with warnings.catch_warnings():  # the page shows an unusual image, or its path
-            warnings.simplefilter("ignore")
+            warnings.filterwarnings("ignore", module=r"PIL\b")
             with Image.open(path) as image:
                 image.thumbnail((_THUMBNAIL, _THUMBNAIL))
                 stream = io.BytesIO()

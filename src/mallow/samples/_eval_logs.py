@@ -19,7 +19,7 @@ from mallow._files import explained, parse_json
 from mallow._optional import install_line, optional
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Row, list_names, message_of
-from mallow.samples._value_checks import Limits, check_expansion, depth_fault
+from mallow.samples._value_checks import Limits, check_archive, check_expansion, depth_fault
 
 _SHOWN = 8  # names of fields in a message
 _ZSTANDARD = 93  # the default compression of Inspect, a method of zip files that Python supports from 3.14 on
@@ -148,6 +148,7 @@ def eval_rows(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Row]:
     """The samples of an .eval file of Inspect, in the order of their ids and epochs."""
     # zipfile, zlib, lzma and bz2 have their own errors for a damaged archive
     with explained(name, "not a readable .eval file", "Is it complete?"), zipfile.ZipFile(stream) as archive:
+        check_archive(archive)
         members = [member for member in archive.infolist() if re.fullmatch(r"samples/.*\.json", member.filename, re.S)]
         stored, size = sum(member.compress_size for member in members), 0
         for place, member in enumerate(sorted(members, key=lambda member: _natural(member.filename))):

@@ -16,7 +16,7 @@ from mallow.errors import InputError
 from mallow.samples._entries import Options, Skips, list_names, message_of
 from mallow.samples._samples import Samples, first_places
 from mallow.samples._streams import decompress, is_gzip
-from mallow.samples._value_checks import Limits, check_expansion, feature_array, finite_rows, label_fault
+from mallow.samples._value_checks import Limits, check_archive, check_expansion, feature_array, finite_rows, label_fault
 
 _COMPANIONS = ("ids", "prompts", "provenance")  # arrays of a .npz file that accompany the features
 
@@ -74,7 +74,8 @@ def read_numpy(path: Path, name: str, options: Options) -> Samples:
 
 
 def check_members(archive: zipfile.ZipFile, arrays: list[str], name: str, limits: Limits) -> None:
-    """Refuse arrays that expand too far, or whose header promises too much, before memory is allocated."""
+    """Refuse arrays of one name, that expand too far, or whose header promises too much, before memory is allocated."""
+    check_archive(archive)
     entries = [archive.getinfo(array if array in archive.namelist() else f"{array}.npy") for array in arrays]
     check_expansion(
         name, sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries), limits

@@ -109,7 +109,9 @@ def image_fault(path: Path, *, decode: bool) -> str | None:
     pillow = importlib.import_module("PIL.Image")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an unusual image that can be used
+            # An unusual image can be used. Only Pillow's warnings are ignored: filters belong to the whole process, and
+            # a thread that overlaps may leave them in place.
+            warnings.filterwarnings("ignore", module=r"PIL\b")
             with pillow.open(path) as image:
                 pixels, most = image.width * image.height, pillow.MAX_IMAGE_PIXELS
             if most is not None and pixels > most:

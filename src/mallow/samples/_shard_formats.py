@@ -15,7 +15,7 @@ from mallow._files import explained, is_url, parse_json
 from mallow._optional import optional
 from mallow.errors import InputError
 from mallow.samples._shard_files import open_shard, read_bytes, shard_suffix, stamp_of
-from mallow.samples._value_checks import ALWAYS_ALLOWED, DEFAULT_LIMITS, label_fault
+from mallow.samples._value_checks import ALWAYS_ALLOWED, DEFAULT_LIMITS, check_archive, label_fault
 
 Array = NDArray[Any]
 
@@ -151,6 +151,7 @@ def _shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int
 
 def _describe_npz(name: str, field: str | None) -> Content:
     with open_shard(name) as stream, np.load(stream) as arrays:
+        check_archive(arrays.zip)
         members = arrays.zip.infolist()
         size, stored = sum(member.file_size for member in members), sum(member.compress_size for member in members)
         if size > ALWAYS_ALLOWED and size > DEFAULT_LIMITS.expansion * stored:

@@ -6,6 +6,8 @@ import codecs
 import csv
 import io
 import json
+import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -90,23 +92,74 @@ def _csv_rows(lines: Iterable[Row], name: str, options: Options) -> Iterator[Row
             else:
                 yield str(line)
 
-    # Strict, because otherwise an unclosed quotation mark would silently swallow the rest of the file.
-    yield from _csv_entries(csv.reader(decoded(), strict=True), name, options)
+    yield from _csv_entries(_CsvReader(decoded(), options.limits.line_bytes), name, options)
 
 
-def _next_cells(reader: Any, options: Options) -> list[str] | None:
-    """The cells of the next entry; None at the end."""
-    former = csv.field_size_limit(min(options.limits.line_bytes, (1 << 31) - 1))  # for the whole process
+class _CsvReader:
+    """The entries of a csv file, of which each has at most some number of characters."""
+
+    def __init__(self, lines: Iterator[str], most: int) -> None:
+        self._lines, self._most, self._size = lines, most, 0
+        # Strict, because otherwise an unclosed quotation mark would silently swallow the rest of the file.
+        self._reader = csv.reader(self._limited(), strict=True)
+
+    def _limited(self) -> Iterator[str]:
+        for line in self._lines:
+            self._size += len(line)
+            if self._size > self._most:
+                raise csv.Error(_TOO_LONG)
+            yield line
+
+    @property
+    def line_num(self) -> int:
+        """The number of lines so far."""
+        return self._reader.line_num
+
+    def next_cells(self) -> list[str] | None:
+        """The cells of the next entry; None at the end."""
+        self._size = 0
+        with _CELLS:
+            return next(self._reader, None)
+
+
+_TOO_LONG = "the entry is too long"
+_LARGEST_CELL = (1 << 31) - 1  # characters; the largest limit that every system can count
+
+
+class _AnyCell:
+    """Lifts csv's own limit of a cell, which belongs to the whole process, while any thread reads an entry.
+
+    Without the count of callers, two threads would restore each other's limit, and refuse good entries.
+    """
+
+    def __init__(self) -> None:
+        self._before = 0
+        self._start()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start)  # a thread that held the lock does not exist there
+
+    def _start(self) -> None:
+        self._lock, self._callers = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._callers == 0:
+                self._before = csv.field_size_limit(_LARGEST_CELL)
+            self._callers += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._callers -= 1
+            if self._callers == 0:
+                csv.field_size_limit(self._before)
+
+
+_CELLS = _AnyCell()
+
+
+def _csv_entries(reader: _CsvReader, name: str, options: Options) -> Iterator[Row]:
     try:
-        cells: list[str] | None = next(reader, None)
-        return cells
-    finally:
-        csv.field_size_limit(former)
-
-
-def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
-    try:
-        header = _next_cells(reader, options)
+        header = reader.next_cells()
     except csv.Error as error:
         raise InputError(f"{name}:1: invalid CSV in the header: {error}. Is it a CSV file?") from error
     if not header:
@@ -115,9 +168,9 @@ def _csv_entries(reader: Any, name: str, options: Options) -> Iterator[Row]:
     while True:
         first = reader.line_num + 1
         try:
-            cells = _next_cells(reader, options)
+            cells = reader.next_cells()
         except csv.Error as error:
-            if "field limit" in str(error):  # the end of the entry is unknown, so it cannot be skipped
+            if str(error) == _TOO_LONG:  # the end of the entry is unknown, so it cannot be skipped
                 raise InputError(
                     f"{name}:{first}: the entry is longer than {options.limits.line_mb:g} MB. Is a quotation mark "
                     "missing? Or allow longer ones with `limits=Limits(line_mb=…)`."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -194,6 +196,14 @@ def check_expansion(name: str, size: int, stored: int, limits: Limits) -> None:
             f"{name}: expands to more than {limits.expansion:g} times its size, {size / 1e6:,.0f} MB or more from "
             f"{stored / 1e6:,.2f} MB. If you trust the file, allow more with `limits=Limits(expansion=…)`."
         )
+
+
+def check_archive(archive: zipfile.ZipFile) -> None:
+    """Raise a ValueError if two members of an archive have one name: programs disagree about which of them counts."""
+    names = Counter(name.removesuffix(".npy") for name in archive.namelist())
+    name, count = next(iter(names.most_common(1)), ("", 0))
+    if count > 1:
+        raise ValueError(f"two of its members are called {name!r}")
 
 
 def depth_fault(text: str, limits: Limits) -> str | None:

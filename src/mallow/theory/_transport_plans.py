@@ -176,7 +176,7 @@ def optimal_plan(
         while True:
             pivots += _PIVOTS  # more each time, so that the last search is long enough despite restarts
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # POT's warning that it ran out of pivots
+                warnings.filterwarnings("ignore", module=r"ot\b")  # POT's warning that it ran out of pivots
                 plan, log = ot.emd(p, q, cost, numItermax=pivots, log=True, potentials_init=duals)
             duals = log["u"], log["v"]
             # A lower bound from the dual problem: any prices of y, with the best prices of x for them.
