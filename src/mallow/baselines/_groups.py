@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from mallow.baselines._clipped import clipped_shares
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._discriminator import discriminator_accuracy
 from mallow.baselines._frechet import Moments, frechet_distance, frechet_limit
@@ -64,6 +65,8 @@ IDEALS = {
     "recall": 1.0,
     "density": 1.0,
     "coverage": 1.0,
+    "clipped density": 1.0,
+    "clipped coverage": 1.0,
     "discriminator": 0.5,
     "transport": 0.0,
     "quantised transport": 0.0,
@@ -124,7 +127,10 @@ def _measure_distances(x: Features, y: Features) -> Outcome:
 def measure_more_features(x: Features, y: Features, seed: int) -> Outcome:
     """Further metrics of two samples of features."""
     limit, caveats = measure_limit(x, y, seed)
+    clipped = clipped_shares(x, y)
     values = {
+        "clipped density": clipped.density,
+        "clipped coverage": clipped.coverage,
         "Gaussian kernel distance": gaussian_kernel_distance(x, y),
         "sliced transport": sliced_cost(x, y, rng=seed),
     }
