@@ -69,6 +69,7 @@ def test_values_equal_those_of_the_functions(result, texts):
         assert values["Fréchet distance"] == approx(baselines.frechet_distance(x, y), rel=1e-9)
         assert values["discriminator"] == approx(baselines.discriminator_accuracy(x, y), rel=1e-9)
         assert values["density"] == approx(baselines.precision_recall(x, y).density, rel=1e-9)
+        assert values["clipped density"] == approx(baselines.clipped_shares(x, y).density, rel=1e-9)
     assert values["self-BLEU(4)"] == approx(baselines.self_bleu(own), rel=1e-9)
     assert values["perplexity"] == approx(baselines.perplexity(NGram.fit(PIECES[::3], order=3), own), rel=1e-9)
 
@@ -77,6 +78,7 @@ def test_the_reference_has_its_own_statistics_and_the_limits_of_distances(result
     ideal = {row.name: row.ideal for row in result.rows}
     assert ideal["repetition"] == baselines.repetition(texts[0])
     perfect = {"5-gram MAUVE", "precision", "recall", "density", "coverage", "MAUVE_OT", "MAUVE_OT bary"}
+    perfect |= {"clipped density", "clipped coverage"}
     perfect |= {f"MAUVE* {name}" for name in ("KL", "χ²", "TV", "Hellinger²", "JS", "Le Cam")}
     of_reference = {row.name for row in result.rows if row.group == "text"} | {"Vendi score", "entropic transport"}
     limits = {name: value for name, value in ideal.items() if name in perfect or name not in of_reference}

@@ -5,6 +5,7 @@
     text_statistics(texts)                            Zipf coefficient, repetition, distinct-4, diversity, self-BLEU
     frechet_distance(x, y), kernel_distance(x, y)     of features; also precision_recall, discriminator_accuracy
     frechet_limit(x, y), gaussian_kernel_distance     FD∞, which does not depend on the sample size; CMMD
+    clipped_shares(x, y)                              clipped density and clipped coverage
     vendi_score(x)                                    the effective number of different samples
     save_statistics(moments, name), load_statistics   the mean and covariance of a reference, as FID tools keep them
     tuned_discriminator_accuracy(reference, model, …) of texts: a language model, fine-tuned to tell them apart
@@ -35,6 +36,7 @@ into tokens, and values for different choices cannot be compared:
 An end-of-text token counts like any other token: remove it first. An empty text is a text without n-grams.
 """
 
+from mallow.baselines._clipped import ClippedShares, clipped_shares
 from mallow.baselines._discriminator import TunedDiscriminator, discriminator_accuracy, tuned_discriminator_accuracy
 from mallow.baselines._frechet import (
     Moments,
@@ -77,6 +79,7 @@ from mallow.baselines._statistics import (
 from mallow.baselines._table import Row, Table, table
 
 __all__ = [
+    "ClippedShares",
     "KernelDistances",
     "LanguageModelling",
     "Likelihoods",
@@ -86,6 +89,7 @@ __all__ = [
     "Table",
     "TextStatistics",
     "TunedDiscriminator",
+    "clipped_shares",
     "discriminator_accuracy",
     "distinct",
     "diversity",

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from mallow._optional import find_plugin, plugin_names
+from mallow.baselines._clipped import clipped_shares
 from mallow.baselines._corpus import Tokenize
 from mallow.baselines._discriminator import discriminator_accuracy
 from mallow.baselines._frechet import Moments, frechet_distance, frechet_limit
@@ -61,7 +62,7 @@ IDEALS = {
     **dict.fromkeys(("Fréchet distance", "kernel distance", "FD∞", "Gaussian kernel distance"), 0.0),
     **dict.fromkeys(("sliced transport", "transport", "quantised transport"), 0.0),
     **dict.fromkeys(("5-gram MAUVE", "MAUVE_OT", "MAUVE_OT bary"), 1.0),
-    **dict.fromkeys(("precision", "recall", "density", "coverage"), 1.0),
+    **dict.fromkeys(("precision", "recall", "density", "coverage", "clipped density", "clipped coverage"), 1.0),
     "discriminator": 0.5,
     **{f"MAUVE* {name}": 1.0 for name in _DIVERGENCES},
     **{f"{title} {name}": 0.0 for title in ("FI", "Mid") for name in _DIVERGENCES},
@@ -116,7 +117,10 @@ def _measure_distances(x: Features, y: Features) -> Outcome:
 def measure_more_features(x: Features, y: Features, seed: int) -> Outcome:
     """Further metrics of two samples of features."""
     limit, caveats = measure_limit(x, y, seed)
+    clipped = clipped_shares(x, y)
     values = {
+        "clipped density": clipped.density,
+        "clipped coverage": clipped.coverage,
         "Gaussian kernel distance": gaussian_kernel_distance(x, y),
         "sliced transport": sliced_cost(x, y, rng=seed),
     }

@@ -84,6 +84,23 @@ def precision_recall(reference: Any, model: Any, *, neighbors: int = 5) -> Preci
     >>> round(shares.precision, 3), shares.recall, round(shares.density, 3), shares.coverage
     (0.667, 1.0, 1.0, 1.0)
     """
+    x, y = check_neighbors(reference, model, neighbors)
+    with single_threaded_blas():
+        centre = (x.mean(axis=0, dtype=np.float64) + y.mean(axis=0, dtype=np.float64)) / 2
+        p, q = make_cloud(x, centre), make_cloud(y, centre)
+        radius_p, radius_q = squared_radii(p, neighbors), squared_radii(q, neighbors)
+        balls, inside, recalled = count_balls(p, radius_p, q, radius_q)
+    return PrecisionRecall(
+        precision=float(q.times[balls > 0].sum() / len(y)),
+        recall=float(p.times[recalled].sum() / len(x)),
+        density=float(q.times @ balls / (len(y) * neighbors)),
+        coverage=float(p.times[inside > 0].sum() / len(x)),
+        neighbors=neighbors,
+    )
+
+
+def check_neighbors(reference: Any, model: Any, neighbors: int) -> tuple[Features, Features]:
+    """Both samples, which must be larger than the number of neighbours, in the same unit."""
     x, y = check_pair(reference, model)
     whole("neighbors", neighbors, least=1)
     if neighbors >= min(len(x), len(y)):
@@ -91,22 +108,10 @@ def precision_recall(reference: Any, model: Any, *, neighbors: int = 5) -> Preci
             f"`neighbors` must be less than the size of the smaller sample, {min(len(x), len(y))}; got {neighbors}. "
             "Pass fewer neighbours or more samples."
         )
-    x, y = rescale(x, y)
-    with single_threaded_blas():
-        centre = (x.mean(axis=0, dtype=np.float64) + y.mean(axis=0, dtype=np.float64)) / 2
-        p, q = make_cloud(x, centre), make_cloud(y, centre)
-        radius_p, radius_q = _squared_radii(p, neighbors), _squared_radii(q, neighbors)
-        balls, covered, recalled = _count_balls(p, radius_p, q, radius_q)
-    return PrecisionRecall(
-        precision=float(q.times[balls > 0].sum() / len(y)),
-        recall=float(p.times[recalled].sum() / len(x)),
-        density=float(q.times @ balls / (len(y) * neighbors)),
-        coverage=float(p.times[covered].sum() / len(x)),
-        neighbors=neighbors,
-    )
+    return rescale(x, y)
 
 
-def _squared_radii(cloud: Cloud, neighbors: int) -> Doubles:
+def squared_radii(cloud: Cloud, neighbors: int) -> Doubles:
     """The squared distance (g,) of each distinct point to its k-th neighbour in the sample."""
     count = len(cloud.distinct)
     last = min(neighbors, count - 1)
@@ -137,14 +142,14 @@ def _weighted_order_statistic(row: Indices, values: Doubles, times: Indices, ran
     return values[order][np.searchsorted(filled, before + rank)]
 
 
-def _count_balls(p: Cloud, radius_p: Doubles, q: Cloud, radius_q: Doubles) -> tuple[Indices, Flags, Flags]:
+def count_balls(p: Cloud, radius_p: Doubles, q: Cloud, radius_q: Doubles) -> tuple[Indices, Indices, Flags]:
     """Which points lie in which balls.
 
-    The number of balls of p around each point of q, whether the ball of each point of p contains a point of q, and
+    The number of balls of p around each point of q, the number of points of q in the ball of each point of p, and
     whether each point of p lies in a ball of q.
     """
 
-    def block_counts(rows: slice) -> tuple[Indices, Flags, Flags]:
+    def block_counts(rows: slice) -> tuple[Indices, Indices, Flags]:
         for dtype in (np.float32, np.float64):
             about = approximate_distances(q, rows, p, dtype)
             by_p = _compare(about, radius_p[None, :], q.slack(dtype)[rows], p.slack(dtype))
@@ -154,16 +159,17 @@ def _count_balls(p: Cloud, radius_p: Doubles, q: Cloud, radius_q: Doubles) -> tu
         for (within, undecided), radius in ((by_p, radius_p[None, :]), (by_q, radius_q[rows, None])):
             i, j = _true_places(undecided)
             within[i, j] = exact_distances(q, i + rows.start, p, j) <= np.broadcast_to(radius, within.shape)[i, j]
-        return _weighted_count(by_p[0], p.times), np.any(by_p[0], axis=0), np.any(by_q[0], axis=0)
+        inside = _weighted_count(by_p[0].T, q.times[rows])
+        return _weighted_count(by_p[0], p.times), inside, np.any(by_q[0], axis=0)
 
     counts: list[Indices] = []
-    covered, recalled = np.zeros(len(p.distinct), np.bool_), np.zeros(len(p.distinct), np.bool_)
+    inside, recalled = np.zeros(len(p.distinct), np.int64), np.zeros(len(p.distinct), np.bool_)
     tiles = row_blocks(len(q.distinct), max(1, _TILE // len(p.distinct)))
-    for around, covered_here, recalled_here in ordered_map(block_counts, tiles, thread_count()):
+    for around, inside_here, recalled_here in ordered_map(block_counts, tiles, thread_count()):
         counts.append(around)
-        covered |= covered_here
+        inside += inside_here
         recalled |= recalled_here
-    return np.concatenate(counts), covered, recalled
+    return np.concatenate(counts), inside, recalled
 
 
 def _true_places(flags: Flags) -> tuple[Indices, Indices]:
