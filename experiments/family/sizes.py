@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -34,7 +35,7 @@ from claims import (
 )
 from measured import COUNTED, EMBEDDER, SCORED, comparison, features, kept, statistics, written
 from pictures import Panel, draw
-from settings import DOMAINS, Domain, available
+from settings import DOMAINS, FAMILY, LARGER, Domain, available
 from systems import COUNT, EVERY_SIZE, FEW, MIDDLE, System, generations, human
 
 from mallow import Comparison
@@ -138,7 +139,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
             said = {"measure": verdict(b - a, float(np.hypot(a_error, b_error)))} | above(scores, *names)
             text = f"the discriminator, like MAUVE, rates nucleus 0.95 above {worse}, {middle}"
             claims.append(Claim("tab:mauve:expt:wp-appendix", text, said, f"accuracy {a:.3f} and {b:.3f}"))
-    return claims + by_discriminator(domain, rows)
+    return claims if domain.name == "larger" else claims + by_discriminator(domain, rows)  # of many systems
 
 
 def distances(rows: dict, measure: str, *names: str) -> list[tuple[float, float]]:
@@ -202,12 +203,15 @@ def by_discriminator(domain: Domain, rows: dict) -> list[Claim]:
 
 def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str, dict[str, float]]) -> None:
     scored, certified = {}, {}
-    for decoder in ("greedy", "ancestral", "nucleus:0.95"):
-        sizes = [size for size in domain.sizes if f"{size} {decoder}" in rows]
+    groups = {"": FAMILY, ", all stories once": LARGER}
+    for decoder, note in product(("greedy", "ancestral", "nucleus:0.95"), groups):
+        sizes = [size for size in groups[note] if f"{size} {decoder}" in rows]
         at = [round(trained[size]["parameters"] / 1e6, 2) for size in sizes]
         own = [rows[f"{size} {decoder}"] for size in sizes]
-        scored[decoder] = at, [row["MAUVE*"][0] for row in own], [row["MAUVE*"][1] for row in own]
-        certified[decoder] = at, [row["certified, at most"][0] for row in own]
+        if own:
+            name = decoder + note
+            scored[name] = at, [row["MAUVE*"][0] for row in own], [row["MAUVE*"][1] for row in own]
+            certified[name] = at, [row["certified, at most"][0] for row in own]
     level = {"other human text": rows["human"]["MAUVE*"][0]}
     panels = [
         Panel(f"{domain.name}: MAUVE*; bars: one standard error", "million parameters", scored, log=True, level=level),
@@ -262,19 +266,20 @@ def run(domain: Domain) -> None:
         ],
     )
     page += "\n" + systems_table(rows)
+    earlier = {}
     if domain.name == "larger":
+        every = json.loads((HERE / "sizes-books.json").read_text())["values"]
+        earlier = {name: row for name, row in every.items() if name.split()[-1] in ("reference", *EVERY_SIZE)}
+        trained = json.loads((HERE / "training-books.json").read_text()) | trained
         page += (
             "\nModels that have read 800,000 tokens, from sizes-books.md: the same prompts, reference and embedder.\n\n"
         )
-        earlier = json.loads((HERE / "sizes-books.json").read_text())["values"]
-        page += systems_table(
-            {name: earlier[name] for name in earlier if name.split()[-1] in ("reference", *EVERY_SIZE)}
-        )
+        page += systems_table(earlier)
     page += "\n" + claims_table(claims)
     write(
         __file__, f"sizes-{domain.name}", {"values": rows, "signature": str(scores.signature), "claims": claims}, page
     )
-    picture(domain, rows, trained)
+    picture(domain, earlier | rows, trained)
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ from mallow.generate import CausalModel, Prompt, decoder
 COUNT = 2000  # texts per system
 FEW = 250  # of beam search, which is slow
 PART = 250  # texts that are decoded together and kept in one file
-MIDDLE = {"books": "0.3M", "news": "0.3M", "larger": "epoch 1.1M"}  # the size that is decoded in all ways
+MIDDLE = {"books": "0.3M", "news": "0.3M", "larger": "epoch 0.3M"}  # the size that is decoded in all ways
 EMBEDS = {"books": ("books", "0.3M"), "news": ("news", "0.3M"), "larger": ("books", "0.3M")}  # the model that embeds
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")
 P = (0.5, 0.8, 0.9, 0.95, 0.99)
