@@ -15,7 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import error_of_mean
 from numpy.typing import NDArray
-from settings import NEW, Domain, domain_folder, model_folder
+from settings import DOMAINS, NEW, Domain, domain_folder, model_folder
 from systems import (
     COUNT,
     EMBEDS,
@@ -27,7 +27,6 @@ from systems import (
     human,
     human_tokens,
     is_written,
-    judges,
     model,
     prompts,
     systems_of,
@@ -119,7 +118,8 @@ def find(domain: Domain, embedder: str) -> AnyEmbedder:
     """An embedder by name; "own" is a model of the family that is evaluated, as GPT-2 is in the paper."""
     if embedder != "own":
         return find_embedder(embedder, kind="text")
-    folder = str(model_folder(judges(domain), RULES[EMBEDS]))
+    owner, size = EMBEDS[domain.name]
+    folder = str(model_folder(DOMAINS[owner], RULES[size]))
     return LanguageModel(folder, pooling="mean", dtype="float32", device="cpu")
 
 
@@ -149,16 +149,17 @@ def statistics(domain: Domain, system: System | None) -> dict[str, tuple[float, 
         }
         error = [error_of_mean(values) if len(sets) > 1 else float("nan") for values in found.values()]
         both = {name: (float(np.mean(values)), one) for (name, values), one in zip(found.items(), error, strict=True)}
-        return both | {"perplexity": generation_perplexity(domain, tokens)}
+        return both if domain.name == "larger" else both | {"perplexity": generation_perplexity(domain, tokens)}
 
-    return kept(domain, "statistics-sets", (system, NEW, COUNTED, SCORED, judges(domain).sizes[-1]), work)
+    return kept(domain, "statistics-sets", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
 
 
 def generation_perplexity(domain: Domain, tokens: NDArray[np.int64], *, new: int = NEW) -> tuple[float, float]:
     """Of continuations under the largest model of the family, after their prompts, as the paper has it with GPT-2 large; and its standard error."""
     some = tokens[:SCORED, :new].tolist()
     before = [prompt.tokens for prompt in prompts(domain, len(some))]
-    judge = judges(domain)
-    logs = np.log(text_perplexities(model(judge, judge.sizes[-1]), some, prefixes=before))  # all are equally long
+    logs = np.log(
+        text_perplexities(model(domain, domain.sizes[-1]), some, prefixes=before)
+    )  # all texts are equally long
     value = float(np.exp(logs.mean()))
     return value, value * float(logs.std(ddof=1) / np.sqrt(len(logs)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -34,8 +35,8 @@ from claims import (
 )
 from measured import COUNTED, EMBEDDER, SCORED, comparison, features, kept, statistics, written
 from pictures import Panel, draw
-from settings import DOMAINS, Domain, available
-from systems import COUNT, EVERY_SIZE, FEW, MIDDLE, System, generations, human, judges
+from settings import DOMAINS, FAMILY, LARGER, Domain, available
+from systems import COUNT, EVERY_SIZE, FEW, MIDDLE, System, generations, human
 
 from mallow import Comparison
 from mallow.baselines import discriminator_accuracy
@@ -71,6 +72,11 @@ def table(domain: Domain, systems: list[System], scores: Comparison) -> dict[str
 def tables_of(domain: Domain) -> str:
     """Which tables of the paper a domain is compared with."""
     return "news" if domain.name == "news" else "books"
+
+
+def measures_of(domain: Domain) -> list[str]:
+    """The statistics of a domain: larger models have no larger one that could measure their perplexity."""
+    return [name for name in STATISTICS if (domain.name, name) != ("larger", "perplexity")]
 
 
 def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Comparison, rows: dict) -> list[Claim]:
@@ -113,7 +119,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
             said = above(coarse if few else scores, *both)
             claims.append(Claim(label, f"{text}, {middle}", comparable(said) if text == COMPARABLE else said, shown))
     near, far = f"{last} greedy", f"{last} ancestral"
-    if tables_of(domain) == "books" and {near, far} <= have:  # the table of news has it otherwise
+    if domain.name == "books" and {near, far} <= have:  # the table of news has it otherwise
         off = distances(rows, "perplexity", near, far)
         said = verdict(off[1][0] - off[0][0], float(np.hypot(off[0][1], off[1][1])))
         detail = f"{off[0][0]:.1f} and {off[1][0]:.1f} from {rows['reference']['perplexity'][0]:.1f}"
@@ -133,7 +139,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
             said = {"measure": verdict(b - a, float(np.hypot(a_error, b_error)))} | above(scores, *names)
             text = f"the discriminator, like MAUVE, rates nucleus 0.95 above {worse}, {middle}"
             claims.append(Claim("tab:mauve:expt:wp-appendix", text, said, f"accuracy {a:.3f} and {b:.3f}"))
-    return claims + by_discriminator(domain, rows)
+    return claims if domain.name == "larger" else claims + by_discriminator(domain, rows)  # of many systems
 
 
 def distances(rows: dict, measure: str, *names: str) -> list[tuple[float, float]]:
@@ -157,7 +163,7 @@ def by_size(domain: Domain, rows: dict, scores: Comparison, label: str) -> list[
     for decoder in ("ancestral", "nucleus:0.95"):
         names = [f"{size} {decoder}" for size in domain.sizes]
         quality = rising(scores, names)
-        for measure in STATISTICS:
+        for measure in measures_of(domain):
             off = distances(rows, measure, *names)
             said = {"measure": monotone([-value for value, _ in off], [error for _, error in off])} | quality
             shown = ", ".join(f"{value:.3g}" for value, _ in off)
@@ -178,7 +184,7 @@ def by_discriminator(domain: Domain, rows: dict) -> list[Claim]:
     said = {kind: verdict(rho - 0.9, error) for kind, (rho, error) in both.items()}
     detail = "; ".join(f"{kind}: ρ = {rho:.3f} ± {error:.3f}" for kind, (rho, error) in both.items())
     claims = [Claim(label, text, said, f"{detail}, {len(names)} systems")]
-    for measure in STATISTICS:
+    for measure in measures_of(domain):
         near = {
             name: (-value, error) for name, (value, error) in zip(names, distances(rows, measure, *names), strict=True)
         }
@@ -197,12 +203,15 @@ def by_discriminator(domain: Domain, rows: dict) -> list[Claim]:
 
 def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str, dict[str, float]]) -> None:
     scored, certified = {}, {}
-    for decoder in ("greedy", "ancestral", "nucleus:0.95"):
-        sizes = [size for size in domain.sizes if f"{size} {decoder}" in rows]
+    groups = {"": FAMILY, ", all stories once": LARGER}
+    for decoder, note in product(("greedy", "ancestral", "nucleus:0.95"), groups):
+        sizes = [size for size in groups[note] if f"{size} {decoder}" in rows]
         at = [round(trained[size]["parameters"] / 1e6, 2) for size in sizes]
         own = [rows[f"{size} {decoder}"] for size in sizes]
-        scored[decoder] = at, [row["MAUVE*"][0] for row in own], [row["MAUVE*"][1] for row in own]
-        certified[decoder] = at, [row["certified, at most"][0] for row in own]
+        if own:
+            name = decoder + note
+            scored[name] = at, [row["MAUVE*"][0] for row in own], [row["MAUVE*"][1] for row in own]
+            certified[name] = at, [row["certified, at most"][0] for row in own]
     level = {"other human text": rows["human"]["MAUVE*"][0]}
     panels = [
         Panel(f"{domain.name}: MAUVE*; bars: one standard error", "million parameters", scored, log=True, level=level),
@@ -221,7 +230,8 @@ def cell(pair: tuple[float, float] | None) -> str:
 
 
 def systems_table(rows: dict[str, dict[str, tuple[float, float]]]) -> str:
-    columns = [*STATISTICS, "discriminator", "MAUVE*", "certified, at most", "n"]
+    known = [name for name in STATISTICS if name in rows["reference"]]
+    columns = [*known, "discriminator", "MAUVE*", "certified, at most", "n"]
     return grid(["system", *columns], [[name, *(cell(row.get(key)) for key in columns)] for name, row in rows.items()])
 
 
@@ -233,10 +243,13 @@ def run(domain: Domain) -> None:
     claims = judge(domain, systems, scores, comparison(domain, systems, full=False), rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
-    page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts, perplexity is of {SCORED} texts under {judges(domain).sizes[-1]}. "
+    page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts"
+    if "perplexity" in measures_of(domain):
+        page += f", perplexity is of {SCORED} texts under the largest model, {domain.sizes[-1]}"
+    page += ". "
     if any("beam" in system.name for system in systems):
         page += f"MAUVE* of beam search, which has {FEW} texts, is in n/10 = {FEW // 10} bins and not comparable with that of the others, in {COUNT // 10}; claims about it have MAUVE* of both in {FEW // 10} bins. "
-    if f"{MIDDLE[domain.name]} adversarial" in rows:
+    if "perplexity" in measures_of(domain):
         page += f"The adversary of {MIDDLE[domain.name]} aims at the perplexity of people under {MIDDLE[domain.name]}, not under the model that measures it here: adversary.md has one that aims at the judge. "
     page += "In rows about another measure, columns MAUVE* and held-out say what these find of the same systems. Held-out perplexities:\n\n"
     page += grid(
@@ -253,15 +266,20 @@ def run(domain: Domain) -> None:
         ],
     )
     page += "\n" + systems_table(rows)
+    earlier = {}
     if domain.name == "larger":
-        page += "\nModels that have read 800,000 tokens, from sizes-books.md: the same prompts, reference, embedder and judge of perplexity.\n\n"
-        earlier = json.loads((HERE / "sizes-books.json").read_text())["values"]
-        page += systems_table({name: row for name, row in earlier.items() if name.split()[-1] in EVERY_SIZE})
+        every = json.loads((HERE / "sizes-books.json").read_text())["values"]
+        earlier = {name: row for name, row in every.items() if name.split()[-1] in ("reference", *EVERY_SIZE)}
+        trained = json.loads((HERE / "training-books.json").read_text()) | trained
+        page += (
+            "\nModels that have read 800,000 tokens, from sizes-books.md: the same prompts, reference and embedder.\n\n"
+        )
+        page += systems_table(earlier)
     page += "\n" + claims_table(claims)
     write(
         __file__, f"sizes-{domain.name}", {"values": rows, "signature": str(scores.signature), "claims": claims}, page
     )
-    picture(domain, rows, trained)
+    picture(domain, earlier | rows, trained)
 
 
 def main() -> None:

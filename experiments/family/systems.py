@@ -33,9 +33,8 @@ from mallow.generate import CausalModel, Prompt, decoder
 COUNT = 2000  # texts per system
 FEW = 250  # of beam search, which is slow
 PART = 250  # texts that are decoded together and kept in one file
-MIDDLE = {"books": "0.3M", "news": "0.3M", "larger": "epoch 1.1M"}  # the size that is decoded in all ways
-JUDGES = {"larger": "books"}  # whose models embed and measure perplexity, if not the domain's own
-EMBEDS = "0.3M"  # the size that embeds; the largest measures perplexity
+MIDDLE = {"books": "0.3M", "news": "0.3M", "larger": "epoch 0.3M"}  # the size that is decoded in all ways
+EMBEDS = {"books": ("books", "0.3M"), "news": ("news", "0.3M"), "larger": ("books", "0.3M")}  # the model that embeds
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")
 P = (0.5, 0.8, 0.9, 0.95, 0.99)
 K = (5, 50, 500)
@@ -73,13 +72,8 @@ def systems_of(domain: Domain) -> list[System]:
     """All systems of a domain, the most wanted first."""
     middle = MIDDLE[domain.name]
     main = [System(size, decoder) for decoder in EVERY_SIZE for size in domain.sizes]
-    last = System(domain.sizes[-1], "adversarial")  # in books and news aims at the model that measures perplexity
-    return list(dict.fromkeys([*main, *(System(middle, decoder) for decoder in ONLY[domain.name]), last]))
-
-
-def judges(domain: Domain) -> Domain:
-    """The domain whose models embed texts and measure their perplexity."""
-    return available(JUDGES.get(domain.name, domain.name))
+    judge = System(domain.sizes[-1], "adversarial")  # aims at the perplexity of people under the model that measures it
+    return list(dict.fromkeys([*main, *(System(middle, decoder) for decoder in ONLY[domain.name]), judge]))
 
 
 @functools.cache
