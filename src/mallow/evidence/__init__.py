@@ -15,7 +15,7 @@ from mallow.evidence._evidence import (
     subtract_certificates,
 )
 from mallow.evidence._held_out import HeldOut, Pairs, find_limit, hold_out, hold_out_rows
-from mallow.evidence._identity import IdentityTest, compare_means, run_identity_test
+from mallow.evidence._identity import Draws, IdentityTest, compare_means, run_identity_test
 from mallow.evidence._learner import Learner, View
 from mallow.evidence._measure import (
     MAUVE_2021,
