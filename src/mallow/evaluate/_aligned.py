@@ -39,11 +39,12 @@ def with_measured_caveats(
     before = chosen_alignments(aligned)
     caveats = []
     for caveat in score.caveats:
-        names = (name for name in REMOVED_BY.get(caveat.kind, ()) if name not in remedies)
-        name, others = next(_removing(names, caveat, score, sets), ("", {}))
-        if not name:
+        names = [name for name in REMOVED_BY.get(caveat.kind, ()) if name not in remedies]
+        removing = next(_removing(names, caveat, score, sets), None)
+        if removing is None:
             caveats.append(caveat)
             continue
+        name, others = removing
         changed = sum(
             item != other
             for key, samples in sets.items()
