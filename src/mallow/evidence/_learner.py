@@ -109,28 +109,29 @@ class Learner(ABC):
     ) -> list[list[Array]]:
         """h of the rows of the reference and of the systems for each of the weights, (cells, views) of all views."""
 
-    def scores(self, *systems: int) -> tuple[Array, ...]:
+    def scores(self, *systems: int, judged: Sequence[int] = ()) -> tuple[Array, ...]:
         """h of every sample of the reference and of the systems by all spaces: the first of `scores_by_choice`."""
-        return self.scores_by_choice(*systems)[0]
+        return self.scores_by_choice(*systems, judged=judged)[0]
 
-    def scores_by_choice(self, *systems: int) -> list[tuple[Array, ...]]:
+    def scores_by_choice(self, *systems: int, judged: Sequence[int] = ()) -> list[tuple[Array, ...]]:
         """h of every sample of the reference and of the systems, one array each, for each choice of spaces.
 
-        Several systems count as one model. The rules of a space are applied once for all choices.
+        Several systems count as one model. The rules of a space are applied once for all choices. Nothing is learned
+        from other systems that are only `judged`; their scores come last.
 
         All are 0 if nothing was learned, or if a side has fewer units than there are folds. No score exceeds the
         logarithm of the number of units, so that no sample counts more than all others together. They are rounded to
         multiples of 2⁻¹⁰, so that they are the same on every processor.
         """
         if self._cells is None:
-            every = [self.units.sets[number] for number in (0, *systems)]
+            every = [self.units.sets[number] for number in (0, *systems, *judged)]
             return [tuple(np.zeros(len(unit)) for unit in every) for _ in self.choices]
         with single_threaded_blas():
-            by_choice = self._learn(self._cells, systems)
+            by_choice = self._learn(self._cells, systems, judged)
         count = sum(len(np.unique(self.units.sets[number])) for number in (0, *systems))
         return [tuple(round_scores(h, count) for h in scores) for scores in by_choice]
 
-    def _learn(self, cells: Cells, systems: Sequence[int]) -> list[list[Array]]:
+    def _learn(self, cells: Cells, systems: Sequence[int], judged: Sequence[int]) -> list[list[Array]]:
         teachers, part = self._teachers(cells), self._part(cells, systems)
 
         def learn(kept: Array) -> list[Rules]:
@@ -172,7 +173,7 @@ class Learner(ABC):
                 weights[number] += of_cells / len(groupings)
                 if of_views is not None:
                     added[number] += of_views / len(groupings)
-        by_choice = self._judge(without, weights, cells, systems)
+        by_choice = self._judge(without, weights, cells, (*systems, *judged))
         if not len(users):
             return by_choice
         return [self._add(h, of_views, systems) for h, of_views in zip(by_choice, added, strict=True)]
