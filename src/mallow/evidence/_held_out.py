@@ -228,7 +228,8 @@ def find_limit(measure: Measure, reference: Samples, model: Samples) -> float:
     units = find_units(reference, model)
     learner = make_learner(measure.witness, (x, y), units, widths)
     test = learner.test(1, Draws(PERMUTATIONS, more=()))
-    evidence = Evidence(*learner.scores(1), *units.sets, units.keys, test)
+    (of_x, of_y), (unit_of_x, unit_of_y) = learner.scores(1), units.sets
+    evidence = Evidence(of_x, of_y, unit_of_x, unit_of_y, units.keys, test)
     return evidence.certify(measure.divergence, measure.area_scale).estimates["mauve"].high
 
 
