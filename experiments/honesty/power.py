@@ -20,7 +20,7 @@ import settings
 from scipy.stats import binom
 from settings import LEVEL, PERMUTATIONS, Clock, binned_p_value, choose, learn
 
-from mallow.evidence import run_identity_test
+from mallow.evidence import Draws, run_identity_test
 from mallow.samples import Samples
 
 TRIALS, SEED = 30, 14
@@ -34,7 +34,7 @@ Draw = Callable[[int, np.random.Generator], tuple[Samples, Samples] | None]  # N
 
 def identity(reference: Samples, model: Samples, seed: int) -> tuple[float, dict[str, float]]:
     learner = learn(reference, model, seed=seed)
-    test = run_identity_test(learner.spaces, learner.units, 1, permutations=PERMUTATIONS, seed=seed)
+    test = run_identity_test(learner.spaces, learner.units, 1, Draws(PERMUTATIONS, seed))
     return test.p_value, settings.statistics_alone(test)
 
 

@@ -18,6 +18,7 @@ from mallow.estimate import Quantize
 from mallow.evidence import NORMAL as _NORMAL
 from mallow.evidence import (
     Certificate,
+    Draws,
     Units,
     Witness,
     _space,
@@ -92,7 +93,7 @@ def test_the_p_value_of_each_statistic_counts_ties_and_the_observed_one(seed):
     sides = [(y + differences)[:, None].astype(float), y[:, None].astype(float)]
     units = find_units(*(samples(side, range(8)) for side in sides))
     space = find_space(sides, units)
-    test = run_identity_test({"": space}, units, 1, permutations=40, seed=seed)
+    test = run_identity_test({"": space}, units, 1, Draws(40, seed))
     layout = np.repeat(np.arange(8), 2), space.places[0][np.argsort(space.places[0])].repeat(2) == np.arange(16)
     merged, join = merge_atoms(find_exchange(*layout))
     drawn = merged.draw(40, np.random.default_rng([seed, 2]).spawn(1)[0])
@@ -159,7 +160,7 @@ def test_the_test_of_identity_by_hand(paired, shift):
     x, y = rng.normal(size=(40, 3)), rng.normal(size=(40 if paired else 25, 3)) + shift
     units = find_units(samples(x), samples(y))
     space = find_space([x, y], units)
-    test = run_identity_test({"": space}, units, 1, permutations=150, seed=3)
+    test = run_identity_test({"": space}, units, 1, Draws(150, seed=3))
     is_reference = np.isin(np.arange(len(space.points)), space.places[0])
     exchange, _ = merge_atoms(find_exchange(space.unit, is_reference))
     signs = [exchange.as_observed(), exchange.draw(150, np.random.default_rng([3, 2]).spawn(1)[0])]
@@ -187,7 +188,7 @@ def test_the_test_of_identity_by_hand(paired, shift):
 def test_a_statistic_of_nothing_ties_with_all_permutations():
     x = np.random.default_rng(0).normal(size=(20, 3))
     units = find_units(samples(x), samples(x))
-    test = run_identity_test({"": find_space([x, x], units)}, units, 1, permutations=30, seed=0)
+    test = run_identity_test({"": find_space([x, x], units)}, units, 1, Draws(30))
     assert set(test.statistics.values()) == {1.0}
     assert (test.p_value, test.tail) == (1.0, False)
 
@@ -196,7 +197,7 @@ def test_a_statistic_of_nothing_ties_with_all_permutations():
 def test_no_p_value_is_below_one_over_the_number_of_exchanges_nor_below_what_permutations_can_show(pairs, least):
     x = np.random.default_rng(0).normal(size=(pairs, 2))
     units = find_units(samples(x, range(pairs)), samples(x + 50.0, range(pairs)))
-    test = run_identity_test({"": find_space([x, x + 50.0], units)}, units, 1, permutations=999, seed=0)
+    test = run_identity_test({"": find_space([x, x + 50.0], units)}, units, 1, Draws(999))
     assert test.p_value == approx(least, rel=0.3)
     assert test.tail == (pairs == 200)
 
@@ -240,7 +241,7 @@ def test_samples_that_are_all_alike_teach_nothing(kind):
         sets = [samples(np.full((len(names), width), 0.1), names) for names in (ids, others)]
         learner = kind(Witness(), [one.features for one in sets], find_units(*sets))
         assert all((own == 0.0).all() for own in learner.scores(1))
-        test = learner.test(1, permutations=20, seed=0)
+        test = learner.test(1, Draws(20))
         assert (test.p_value, set(test.statistics.values())) == (1.0, {1.0})
 
 

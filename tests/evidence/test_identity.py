@@ -8,7 +8,7 @@ from pytest import approx
 from scipy.stats import hypergeom, norm
 
 from mallow import Samples, permutation_test
-from mallow.evidence import _atoms, find_space, find_units, run_identity_test, run_permutations
+from mallow.evidence import Draws, _atoms, find_space, find_units, run_identity_test, run_permutations
 
 
 def run(x, y, ids=None, permutations=99, seed=0):
@@ -18,7 +18,7 @@ def run(x, y, ids=None, permutations=99, seed=0):
         for rows, own in zip((x, y), names, strict=True)
     ]
     units = find_units(*sides)
-    return run_identity_test({"": find_space([x, y], units)}, units, 1, permutations=permutations, seed=seed)
+    return run_identity_test({"": find_space([x, y], units)}, units, 1, Draws(permutations, seed))
 
 
 def rows_as_ids(x):

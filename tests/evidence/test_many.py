@@ -6,7 +6,7 @@ from pytest import approx
 
 import mallow.evidence._witness as witness_module
 from held_out import paired, samples, shifted
-from mallow.evidence import Witness, certify, difference_between, find_units, gather_evidence, make_learner
+from mallow.evidence import Draws, Witness, certify, difference_between, find_units, gather_evidence, make_learner
 from mallow.evidence import _many_test as many_test
 from mallow.evidence import _pass_learner as learner_module
 from mallow.evidence._blocks import ArrayRows
@@ -167,7 +167,7 @@ def test_it_does_not_matter_where_rows_are_nor_how_many_come_at_a_time(options, 
         elsewhere = PassLearner(Witness(**options), sets, units)
         for one, other in zip(in_memory.scores(1), elsewhere.scores(1), strict=True):
             assert np.array_equal(one, other)
-        tests = [learner.test(1, permutations=40, seed=1) for learner in (in_memory, elsewhere)]
+        tests = [learner.test(1, Draws(40, seed=1)) for learner in (in_memory, elsewhere)]
         assert tests[0] == tests[1]
         assert isinstance(make_learner(Witness(**options), sets, units), PassLearner)
 

@@ -111,15 +111,15 @@ class Estimator(Protocol):
         check again.
         """
 
-    def masses(self, prepared: Any, rng: int | np.random.Generator | None) -> Masses:
+    def masses(self, prepared: Any, rng: int | np.random.Generator) -> Masses:
         """The masses of one repeat, with their `caveats`. No warnings are raised."""
 
-    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator | None = 0) -> Masses:
+    def __call__(self, x: Any, y: Any, *, rng: int | np.random.Generator = 0) -> Masses:
         """Check the samples, prepare them and estimate once; caveats are raised as warnings."""
 
 
 def estimate_masses(estimator: Estimator, x: Any, y: Any, rng: int | np.random.Generator | None) -> Masses:
     """The call of an estimator: check, prepare, estimate once, and warn about the caveats."""
-    masses = estimator.masses(estimator.prepare(*checked_pair(x, y)), rng)
+    masses = estimator.masses(estimator.prepare(*checked_pair(x, y)), np.random.default_rng(rng))
     warn_about(masses.caveats, stacklevel=3)
     return masses

@@ -12,7 +12,7 @@ import numpy as np
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
-from mallow.evidence import LEVEL, holm, judge_prompts
+from mallow.evidence import LEVEL, Draws, holm, judge_prompts
 from mallow.explain import in_one_line
 from mallow.results import Axes, Result, TableData, draw, p_text
 from mallow.samples import Samples
@@ -156,7 +156,7 @@ def same_model(
     whole("permutations", permutations, least=1)
     seed = seed_from(rng)
     sides, caveats = _keep_shared(embed_all({"a": a, "b": b}, embedder, prompts="joint"))
-    test = judge_prompts(sides["a"], sides["b"], permutations=permutations, seed=seed)
+    test = judge_prompts(sides["a"], sides["b"], Draws(permutations, seed))
     adjusted = holm(list(test.by_prompt.values()))
     sizes = [_count(sides[name]) for name in "ab"]
     prompts = [

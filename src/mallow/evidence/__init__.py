@@ -1,13 +1,12 @@
 """The certainty of results: units, held-out evidence, tests, differences, intervals, correction for multiple tests."""
 
-from mallow.evidence._betting import Bets, Betting, fit_betting, mauve_limit
+from mallow.evidence._betting import Bets, fit_betting, mauve_limit
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._certificate import ONE_SIDED, Certificate, certify, standard_errors, unit_influence
 from mallow.evidence._evidence import (
     LEVEL,
     NORMAL,
     Evidence,
-    EvidenceDifference,
     difference_between,
     gather_evidence,
     holm,
@@ -15,7 +14,7 @@ from mallow.evidence._evidence import (
     subtract_certificates,
 )
 from mallow.evidence._held_out import HeldOut, Pairs, find_limit, hold_out, hold_out_rows
-from mallow.evidence._identity import IdentityTest, compare_means, run_identity_test
+from mallow.evidence._identity import Draws, IdentityTest, compare_means, run_identity_test
 from mallow.evidence._learner import Learner, View
 from mallow.evidence._measure import (
     MAUVE_2021,
@@ -26,11 +25,10 @@ from mallow.evidence._measure import (
     Measure,
     Signature,
     find_measure,
-    find_named,
     make_signature,
     measure_for,
 )
-from mallow.evidence._permutation_test import PermutationTest, PValue, permutation_test, run_permutations
+from mallow.evidence._permutation_test import PermutationTest, permutation_test, run_permutations
 from mallow.evidence._published import debiased_estimate, published_interval
 from mallow.evidence._sequential import Looks, SequentialTest, fit_sequential_test
 from mallow.evidence._shares import bound_shares

@@ -21,7 +21,7 @@ from mallow.evidence._certificate import (
     summary_terms,
     unit_influence,
 )
-from mallow.evidence._identity import IdentityTest
+from mallow.evidence._identity import Draws, IdentityTest
 from mallow.evidence._learner import Learner
 from mallow.evidence._shares import bound_shares
 from mallow.evidence._units import Units
@@ -135,9 +135,7 @@ def evidence_by_choice(learner: Learner, system: int, *, permutations: int, seed
     units = learner.units.pair(system)
     reference_units, model_units = units.sets
     with bar("checking the gap", 2) as show, single_threaded_blas():
-        test = (start if learner.together else run_now)(
-            partial(learner.test, system, permutations=permutations, seed=seed)
-        )
+        test = (start if learner.together else run_now)(partial(learner.test, system, Draws(permutations, seed)))
         by_choice = learner.scores_by_choice(system)
         show(1, "")
         known = reference_units, model_units, units.keys, test.result(), learner.tolerance

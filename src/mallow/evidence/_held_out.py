@@ -23,6 +23,7 @@ from mallow.evidence._evidence import (
     is_undecided,
     subtract_certificates,
 )
+from mallow.evidence._identity import Draws
 from mallow.evidence._learner import Learner
 from mallow.evidence._measure import Measure
 from mallow.evidence._rich import AXES, RICH_VIEWS
@@ -226,8 +227,9 @@ def find_limit(measure: Measure, reference: Samples, model: Samples) -> float:
     x, y, widths = pair_spaces(reference, model)
     units = find_units(reference, model)
     learner = make_learner(measure.witness, (x, y), units, widths)
-    test = learner.test(1, permutations=PERMUTATIONS, seed=0, more=())
-    evidence = Evidence(*learner.scores(1), *units.sets, units.keys, test)
+    test = learner.test(1, Draws(PERMUTATIONS, more=()))
+    (of_x, of_y), (unit_of_x, unit_of_y) = learner.scores(1), units.sets
+    evidence = Evidence(of_x, of_y, unit_of_x, unit_of_y, units.keys, test)
     return evidence.certify(measure.divergence, measure.area_scale).estimates["mauve"].high
 
 

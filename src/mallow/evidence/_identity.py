@@ -11,7 +11,7 @@ the p-values of the cuts, which is valid whatever they share.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf
@@ -31,7 +31,6 @@ _TIE = 1e-9  # chosen: rounding must not make a permutation equal to the observe
 _NOTHING = 1e-20  # chosen: share of the largest possible value of a statistic; less is rounding
 _FEW_ATOMS = 48  # chosen: atoms that are exchanged if the p-value is small and many permutations are needed
 _ENOUGH = 10  # more are drawn if fewer permutations, with the observed one, are as large as the observed one
-MORE = (4_999, 99_999)  # numbers of permutations that are then drawn
 _EFFORT = 1 << 33  # chosen: multiplications that these may take, a fraction of a second
 _SIGNS = 1 << 17  # signs drawn at once. The random numbers depend on it
 _RANK = 1e-10  # chosen: remainders up to this share of the largest product of an atom with itself count as none
@@ -70,19 +69,23 @@ class IdentityTest:
     within: float | None = None
 
 
-def run_identity_test(
-    spaces: Mapping[str, Space],
-    units: Units,
-    system: int,
-    *,
-    permutations: int,
-    seed: int,
-    more: Sequence[int] = MORE,
-) -> IdentityTest:
+@dataclass(frozen=True)
+class Draws:
+    """The permutations of a test, the numbers that are drawn if few of them reach the observed values, and a seed."""
+
+    permutations: int
+    seed: int = 0
+    more: tuple[int, ...] = (4_999, 99_999)
+
+    def generator(self, *purpose: int) -> np.random.Generator:
+        """Random numbers for one purpose."""
+        return np.random.default_rng([self.seed, *purpose])
+
+
+def run_identity_test(spaces: Mapping[str, Space], units: Units, system: int, draws: Draws) -> IdentityTest:
     """The test for the reference and one system, from the spaces of their rows, by name, and the units of the two.
 
-    Each family of statistics of each space has the same weight. If few permutations reach the observed values, `more`
-    are drawn.
+    Each family of statistics of each space has the same weight.
     """
     first = next(iter(spaces.values()))
     rows, unit, is_reference = rows_of_pair(first, units, system)
@@ -91,39 +94,25 @@ def run_identity_test(
         sides = number_units(unit[kept]), is_reference[kept]
         if cut:  # axes and bins do not depend on rows that take no part
             values = {name: space.columns[rows[kept]] for name, space in spaces.items()}
-            return judge_rows(values, *sides, permutations, seed, more=more[:1])
-        return _judge_spaces(spaces, rows[kept], *sides, permutations, seed, more)
+            return judge_rows(values, *sides, draws)
+        return _judge_spaces(spaces, rows[kept], *sides, draws)
 
     return judge_draws(unit, is_reference, test)
 
 
-def judge_rows(
-    columns: Mapping[str, Values],
-    unit: Indices,
-    is_reference: Flags,
-    permutations: int,
-    seed: int,
-    *,
-    more: Sequence[int],
-) -> IdentityTest:
-    """The test of some rows, with columns for each space, on separate axes and bins."""
+def judge_rows(columns: Mapping[str, Values], unit: Indices, is_reference: Flags, draws: Draws) -> IdentityTest:
+    """The test of some rows, with columns for each space, on separate axes and bins; it is one of several."""
     sides = is_reference, ~is_reference
     units = Units((unit[sides[0]], unit[sides[1]]), np.arange(int(unit.max()) + 1, dtype=np.uint64))
     values = np.concatenate(list(columns.values()), axis=1)
     widths = {name: part.shape[1] for name, part in columns.items()}
     spaces = find_spaces([values[side] for side in sides], units, widths)
     rows = rows_of_pair(next(iter(spaces.values())), units, 1)
-    return _judge_spaces(spaces, *rows, permutations, seed, more)
+    return _judge_spaces(spaces, *rows, replace(draws, more=draws.more[:1]))
 
 
 def _judge_spaces(
-    spaces: Mapping[str, Space],
-    rows: Indices,
-    unit: Indices,
-    is_reference: Flags,
-    permutations: int,
-    seed: int,
-    more: Sequence[int],
+    spaces: Mapping[str, Space], rows: Indices, unit: Indices, is_reference: Flags, draws: Draws
 ) -> IdentityTest:
     exchange = find_exchange(unit, is_reference)
     with single_threaded_blas():
@@ -133,7 +122,7 @@ def _judge_spaces(
             for name, space in spaces.items()
             for statistic, table in atom_products(space, rows, exchange, merged, join).items()
         }
-        return judge_statistics(products, merged, permutations, seed, more=more)
+        return judge_statistics(products, merged, draws)
 
 
 def judge_draws(unit: Indices, is_reference: Flags, test: Callable[[Flags, bool], IdentityTest]) -> IdentityTest:
@@ -209,24 +198,19 @@ def compare_means(
 # The p-value of several statistics
 
 
-def judge_statistics(
-    products: Mapping[str, Array], exchange: Exchange, permutations: int, seed: int, *, more: Sequence[int] = MORE
-) -> IdentityTest:
-    """The test by several statistics, each a table of products of atoms (atoms + 1, atoms + 1).
-
-    If few permutations reach the observed values, `more` are drawn.
-    """
-    values = _statistics(products, exchange, permutations, np.random.default_rng([seed, 2]))
+def judge_statistics(products: Mapping[str, Array], exchange: Exchange, draws: Draws) -> IdentityTest:
+    """The test by several statistics, each a table of products of atoms (atoms + 1, atoms + 1)."""
+    values = _statistics(products, exchange, draws.permutations, draws.generator(2))
     alone = p_value_of_each(products, values)
     few, join = exchange.merge(_FEW_ATOMS, exchange.generator(3), least=_FEW_ATOMS // 3)
 
     def draw(count: int) -> Array:
-        rng = np.random.default_rng([seed, 2, count])
+        rng = draws.generator(2, count)
         if len(few.observed) == len(exchange.observed):
             return _statistics(products, exchange, count, rng)
         return _statistics({name: join @ (join @ table).T for name, table in products.items()}, few, count, rng)
 
-    p_value, permutations = draw_until_clear(list(products), values, draw, more)
+    p_value, permutations = draw_until_clear(list(products), values, draw, draws.more)
     return IdentityTest(p_value, permutations, True, p_value * (permutations + 1) < 1.5, alone)
 
 

@@ -27,7 +27,7 @@ from mallow.errors import InputError
 from mallow.estimate import Features, calibrate_scores
 from mallow.evidence._blocks import Numbers, Values
 from mallow.evidence._folds import Cells, Folds, group_cells
-from mallow.evidence._identity import MORE, IdentityTest
+from mallow.evidence._identity import Draws, IdentityTest
 from mallow.evidence._rules import Rules, Teacher
 from mallow.evidence._units import Indices, Units
 from mallow.theory import Array
@@ -92,7 +92,7 @@ class Learner(ABC):
         self.witness, self.units, self._cells = witness, units, cells
 
     @abstractmethod
-    def test(self, system: int, *, permutations: int, seed: int, more: Sequence[int] = MORE) -> IdentityTest:
+    def test(self, system: int, draws: Draws) -> IdentityTest:
         """The test of identity of the reference and one system."""
 
     @abstractmethod

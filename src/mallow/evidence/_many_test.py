@@ -14,7 +14,7 @@ from mallow.evidence._atoms import FLOOR, STRENGTHS, bin_products, merge_atoms, 
 from mallow.evidence._blocks import Rows, Values, at_once
 from mallow.evidence._coarse import CoarseGrid, Metric
 from mallow.evidence._exchange import Exchange, Flags, find_exchange
-from mallow.evidence._identity import MORE, IdentityTest, judge_draws, judge_rows, judge_statistics, number_units
+from mallow.evidence._identity import Draws, IdentityTest, judge_draws, judge_rows, judge_statistics, number_units
 from mallow.evidence._space import PARTITIONS_OF_MANY
 from mallow.evidence._units import Indices
 from mallow.theory import Array
@@ -32,10 +32,7 @@ def run_test_of_many(
     grid: CoarseGrid,
     metric: Metric,
     labels: NDArray[np.uint8],
-    *,
-    permutations: int,
-    seed: int,
-    more: Sequence[int] = MORE,
+    draws: Draws,
 ) -> IdentityTest:
     """The test for the rows of the reference and of one system.
 
@@ -65,7 +62,7 @@ def run_test_of_many(
         if cut:  # axes, bins and metric do not depend on rows that take no part
             at = at[kept_unit < _CUT_UNITS]
             sides = number_units(number[at]), side_of_row[at] == 0
-            return judge_rows({"": read(at)}, *sides, permutations, seed, more=more[:1])
+            return judge_rows({"": read(at)}, *sides, draws)
         exchange = find_exchange(kept_unit, side_of_row[at] == 0)
         with single_threaded_blas():
             merged, join = merge_atoms(exchange)
@@ -75,7 +72,7 @@ def run_test_of_many(
                 bins = int(partitions.max()) + 1
                 products[f"{bins} bins"] = bin_products(partitions, bins, merged)
             products |= random_kernel_products(lambda places: read(at[places]), len(at), merged)
-            return judge_statistics(products, merged, permutations, seed, more=more)
+            return judge_statistics(products, merged, draws)
 
     return judge_draws(number, side_of_row == 0, test)
 

@@ -13,7 +13,7 @@ from mallow.engine import cores, ordered_map, start
 from mallow.estimate import Features
 from mallow.evidence._blocks import Numbers, Values
 from mallow.evidence._folds import Cells, deal_cells
-from mallow.evidence._identity import MORE, IdentityTest
+from mallow.evidence._identity import Draws, IdentityTest
 from mallow.evidence._learner import STEP, Learner, Options, Part
 from mallow.evidence._rules import (
     PRODUCT_STRENGTHS,
@@ -133,10 +133,10 @@ class MemoryLearner(Learner):
                 self._views.append(SpaceViews(witness, beside))
             self.choices.append(of_texts)
 
-    def test(self, system: int, *, permutations: int, seed: int, more: Sequence[int] = MORE) -> IdentityTest:
+    def test(self, system: int, draws: Draws) -> IdentityTest:
         """The test of identity of the reference and one system."""
-        units, within = self.units.pair(system), self.witness.independent_samples
-        return run_test(self.spaces, units, system, permutations=permutations, seed=seed, more=more, within=within)
+        within = self.witness.independent_samples
+        return run_test(self.spaces, self.units.pair(system), system, draws, within=within)
 
     @cached_property
     def _cell_of_row(self) -> Numbers:

@@ -21,7 +21,7 @@ from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._coarse import CoarseGrid, HalfMetrics, add_moments, find_coarse_grid
 from mallow.evidence._folds import Cells, deal_cells, scatter
-from mallow.evidence._identity import MORE, IdentityTest
+from mallow.evidence._identity import Draws, IdentityTest
 from mallow.evidence._learner import Learner, Options, Part
 from mallow.evidence._many_test import run_test_of_many
 from mallow.evidence._rules import (
@@ -192,7 +192,7 @@ class PassLearner(Learner):
             sums_of_sets.append(replace(sums, bins=of_bins))
         return labels, sums_of_sets, HalfMetrics(tables, totals, cells.of_set)
 
-    def test(self, system: int, *, permutations: int, seed: int, more: Sequence[int] = MORE) -> IdentityTest:
+    def test(self, system: int, draws: Draws) -> IdentityTest:
         """The test of identity of the reference and one system, on as many units as memory allows."""
         sides = (0, system)
         rows = [np.flatnonzero(self._rank[number] < _TEST_UNITS) for number in sides]
@@ -207,9 +207,7 @@ class PassLearner(Learner):
             self._reader.grid,
             self._metrics.whole,
             np.concatenate([self._labels[number][:, some] for number, some in zip(sides, rows, strict=True)], axis=1),
-            permutations=permutations,
-            seed=seed,
-            more=more,
+            draws,
         )
 
     def _teachers(self, cells: Cells) -> Sequence[Teacher]:

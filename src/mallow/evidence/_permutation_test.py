@@ -9,7 +9,7 @@ import numpy as np
 
 from mallow._checks import seed_from, whole
 from mallow.embed import AnyEmbedder, embed_all
-from mallow.evidence._identity import IdentityTest
+from mallow.evidence._identity import Draws, IdentityTest
 from mallow.evidence._space import find_spaces
 from mallow.evidence._systems import pair_spaces
 from mallow.evidence._units import find_units
@@ -158,4 +158,4 @@ def run_permutations(
     *points, widths = pair_spaces(reference, model)
     units = find_units(reference, model)
     spaces = find_spaces(points, units, widths)
-    return run_test(spaces, units, 1, permutations=permutations, seed=seed, within=independent_samples)
+    return run_test(spaces, units, 1, Draws(permutations, seed), within=independent_samples)

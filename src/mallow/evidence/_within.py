@@ -10,7 +10,7 @@ Others measure common changes: the mean of Δ, and the distance between answers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from mallow.estimate import row_keys
 from mallow.evidence._blocks import Values, at_once
 from mallow.evidence._exchange import Flags, generator_of_sides
 from mallow.evidence._identity import (
-    MORE,
+    Draws,
     IdentityTest,
     draw_until_clear,
     p_value_of_each,
@@ -45,23 +45,14 @@ _NUMBERS = 1 << 22  # chosen: signs that are drawn at once
 _EFFORT = 1 << 33  # chosen: multiplications that permutations may take
 
 
-def run_test(
-    spaces: Mapping[str, Space],
-    units: Units,
-    system: int,
-    *,
-    permutations: int,
-    seed: int,
-    within: bool,
-    more: Sequence[int] = MORE,
-) -> IdentityTest:
+def run_test(spaces: Mapping[str, Space], units: Units, system: int, draws: Draws, *, within: bool) -> IdentityTest:
     """The test of identity for the reference and one system, with the units of the two.
 
     With `within`, a second test exchanges samples within units if enough units have several samples of both sides.
     """
-    test = run_identity_test(spaces, units, system, permutations=permutations, seed=seed, more=more)
+    test = run_identity_test(spaces, units, system, draws)
     exchanges = _find_within(spaces, units, system) if within else None
-    return test if exchanges is None else _add_within(test, exchanges, permutations, seed, more)
+    return test if exchanges is None else _add_within(test, exchanges, draws)
 
 
 @dataclass(frozen=True)
@@ -79,18 +70,18 @@ class PromptTest:
     by_prompt: dict[str, float]
 
 
-def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed: int) -> PromptTest:
+def judge_prompts(reference: Samples, model: Samples, draws: Draws) -> PromptTest:
     """The test of two sets of samples with features and prompts, and the test of each prompt."""
     prompts = tuple(reference.prompts or ())
     reference, model = reference.without_ids(), model.without_ids()
     *points, widths = pair_spaces(reference, model)
     units = find_units(reference, model)
     spaces = find_spaces(points, units, widths)
-    test = run_identity_test(spaces, units, 1, permutations=permutations, seed=seed)
+    test = run_identity_test(spaces, units, 1, draws)
     within = _find_within(spaces, units, 1)
     if within is None:
         return PromptTest(test.p_value, {})
-    p_value = _add_within(test, within, permutations, seed, MORE).p_value
+    p_value = _add_within(test, within, draws).p_value
     space = next(iter(spaces.values()))
     sample = np.empty(len(space.columns), np.int64)  # of the reference, by row
     sample[space.places[0]] = np.arange(len(space.places[0]))
@@ -98,7 +89,7 @@ def judge_prompts(reference: Samples, model: Samples, *, permutations: int, seed
     prompt_of = {
         int(number): prompts[sample[row]] for row, number in zip(rows[is_reference], unit[is_reference], strict=True)
     }
-    of_units = within.by_unit(permutations, np.random.default_rng([seed, 8]))
+    of_units = within.by_unit(draws.permutations, draws.generator(8))
     by_prompt = {
         prompt_of[number]: share_as_large(standardise(np.cbrt(values)).sum(axis=1, keepdims=True))
         for number, values in of_units.items()
@@ -112,14 +103,14 @@ def _find_within(spaces: Mapping[str, Space], units: Units, system: int) -> With
     return within if len(within.units) >= _FEWEST_UNITS else None
 
 
-def _add_within(test: IdentityTest, within: Within, permutations: int, seed: int, more: Sequence[int]) -> IdentityTest:
+def _add_within(test: IdentityTest, within: Within, draws: Draws) -> IdentityTest:
     """The test together with the one that exchanges samples within units."""
-    values = within.statistics(permutations, np.random.default_rng([seed, 7]))
+    values = within.statistics(draws.permutations, draws.generator(7))
 
     def draw(count: int) -> Array:
-        return within.statistics(count, np.random.default_rng([seed, 7, count]))
+        return within.statistics(count, draws.generator(7, count))
 
-    p_value, drawn = draw_until_clear(within.names, values, draw, more)
+    p_value, drawn = draw_until_clear(within.names, values, draw, draws.more)
     deciding, count = (test.p_value, test.permutations) if test.p_value < p_value else (p_value, drawn)
     tail = test.tail if test.p_value < p_value else p_value * (drawn + 1) < 1.5
     alone = test.statistics | p_value_of_each(within.names, values)
