@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._checks import number_of
 from mallow._files import read_text
 from mallow.baselines import Table
 from mallow.errors import InputError
@@ -158,9 +159,8 @@ def _from_mapping(argument: str, data: Any) -> dict[str, Measured]:
 def _pair(where: str, value: Any) -> tuple[float, float]:
     if isinstance(value, Estimate):
         value = (value.value, (value.high - value.low) / (2 * 1.96))
-    parts = value if isinstance(value, tuple | list) else (value, 0.0)
     try:
-        mean, std = (math.nan if isinstance(part, bool | np.bool_) else float(part) for part in parts)
+        mean, std = map(number_of, value if isinstance(value, tuple | list) else (value, 0.0))
     except (TypeError, ValueError):
         mean = std = math.nan
     if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):

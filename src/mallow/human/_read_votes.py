@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from mallow._checks import number_of
 from mallow._files import parse_json, read_text, write_text
 from mallow.errors import InputError
 from mallow.human._votes import Vote, Votes
@@ -195,7 +196,7 @@ def _code(code: str, codes: Mapping[str, int], column: str) -> int:
 
 def _whole(name: str, value: Any) -> int:
     try:
-        number = 0.5 if isinstance(value, bool) else float(value)
+        number = number_of(value)
     except (TypeError, ValueError):
         number = 0.5
     if not number.is_integer():
@@ -207,7 +208,7 @@ def _number(name: str, value: Any) -> float | None:
     if value is None or value == "":
         return None
     try:
-        number = -1.0 if isinstance(value, bool) else float(value)
+        number = number_of(value)
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number < float("inf"):
