@@ -58,6 +58,26 @@ def test_bars_inside_a_bar_and_on_other_threads_are_parts_of_it(monkeypatch):
     assert not progress._OPEN
 
 
+def test_the_work_of_another_thread_may_end_while_a_bar_of_this_one_begins(monkeypatch):
+    other, ended = overall(False), []
+    other.__enter__()
+
+    class EndOther:
+        """A lock after which the other thread ends."""
+
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *_):
+            ended.append(other.__exit__(None, None, None))
+
+    monkeypatch.setattr(progress, "_OPENING", EndOther())
+    with bar("clustering", 2) as show:
+        show(1, "")
+    assert len(ended) == 1
+    assert not progress._OPEN
+
+
 def test_a_work_that_is_done_at_once_shows_nothing(monkeypatch):
     monkeypatch.setattr("sys.stderr", stream := Terminal())
     with bar("embedding", 10) as update:

@@ -132,18 +132,26 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def overall(wanted: bool | None = None) -> Iterator[None]:
     """One bar for everything that is done inside. Within an open bar it adds nothing."""
-    with _OPENING:
-        work = None if _OPEN else _Work(wanted is not False and not _QUIET.get())
-        if work is not None:
-            _OPEN.append(work)
-    if work is None:
+    with _join_work(wanted):
         yield
+
+
+@contextmanager
+def _join_work(wanted: bool | None) -> Iterator[_Work]:
+    """The open work, or a new one. The open work may belong to another thread, and end at any time."""
+    with _OPENING:
+        is_new = not _OPEN
+        if is_new:
+            _OPEN.append(_Work(wanted is not False and not _QUIET.get()))
+        work = _OPEN[0]
+    if not is_new:
+        yield work
         return
     watcher = threading.Thread(target=work.watch, name="mallow progress", daemon=True) if work.visible else None
     if watcher is not None:
         watcher.start()
     try:
-        yield
+        yield work
     finally:
         work.over.set()
         if watcher is not None:
@@ -177,8 +185,7 @@ def bar(verb: str, total: float, *, done: float = 0, wanted: bool | None = None)
     if done >= total or wanted is False:
         yield lambda completed, note: None
         return
-    with overall(wanted):
-        work = _OPEN[0]
+    with _join_work(wanted) as work:
         with work.lock:
             part = work.parts.setdefault(verb, _Part())
             outer = not part.running
