@@ -2,6 +2,8 @@
 
 import io
 import logging
+import os
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -75,6 +77,19 @@ def test_the_work_of_another_thread_may_end_while_a_bar_of_this_one_begins(monke
     with bar("clustering", 2) as show:
         show(1, "")
     assert len(ended) == 1
+    assert not progress._OPEN
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads, from Python 3.12 on
+def test_a_forked_process_waits_for_no_thread_of_its_parent():
+    with overall(False), progress._OPENING, progress._OPEN[0].lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # a process that waits is ended
+            with bar("clustering", 2) as show:
+                show(1, "")
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not progress._OPEN
 
 

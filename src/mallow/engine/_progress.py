@@ -7,11 +7,12 @@ current step, and one estimate of the time left.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,6 +103,17 @@ _OPEN: list[_Work] = []  # the work that is shown at the moment, at most one
 _OPENING = threading.Lock()
 
 
+def _forget_threads() -> None:
+    """In a forked process, the threads whose work was open, or that held a lock, do not exist."""
+    global _OPENING
+    _OPENING = threading.Lock()
+    _OPEN.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
 def time_left(seconds: float) -> str:
     """The remaining time in words.
 
@@ -156,7 +168,8 @@ def _join_work(wanted: bool | None) -> Iterator[_Work]:
         work.over.set()
         if watcher is not None:
             watcher.join()
-        _OPEN.remove(work)
+        with suppress(ValueError):  # in a forked process it is no longer there
+            _OPEN.remove(work)
 
 
 def expect(verb: str, seconds: float = 0.0, *, times: int = 1) -> None:
