@@ -191,7 +191,7 @@ def read_measured(path: str | os.PathLike[str]) -> Any:
 
 def _read_table(file: Path, text: str) -> dict[str, dict[str, tuple[float, float]]]:
     try:
-        rows = list(csv.reader(io.StringIO(text, newline="")))
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:
         raise InputError(f"{file}: is not csv: {error}.") from None
     if len(rows) < 2 or len(rows[0]) < 2:

@@ -335,7 +335,8 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     text = read_text(file).removeprefix("\ufeff")
     suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
     if suffix == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""))
+        # Strict, because otherwise an unclosed quotation mark would silently swallow the rest of the votes.
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         try:
             names = [*(reader.fieldnames or ())]
             if len(set(names)) < len(names):
