@@ -132,12 +132,18 @@ def function_at(tree: ast.Module, line: int) -> str | None:
 
 
 def choose_tests(tests: dict[str, dict[str, Any]], module: str, function: str | None, budget: float) -> list[str]:
-    """The tests that call a function, the fastest first, within so many seconds; of a line outside of functions: of its module."""
+    """The tests that call a function, the fastest first, within so many seconds.
+
+    Of a line outside of functions, and of a function that no test is seen to call, since it is compiled or runs in another
+    process: the tests that call anything of its module.
+    """
     calling = [
         (test["seconds"], name)
         for name, test in tests.items()
         if any(where == module and function in (None, what) for where, what in map(tuple, test["calls"]))
     ]
+    if not calling and function is not None:
+        return choose_tests(tests, module, None, budget)
     chosen: dict[str, list[str]] = {}
     files: dict[str, float] = {}
     total = 0.0

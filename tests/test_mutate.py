@@ -76,6 +76,8 @@ def test_the_tests_of_a_module_come_first(tmp_path):
     ]
     assert choose_tests(tests, "_pca.py", "reduce_rows", 5) == ["tests/test_score.py::quick"]
     assert len(choose_tests(tests, "_pca.py", None, 60)) == 3
+    assert choose_tests(tests, "_pca.py", "compiled", 60) == choose_tests(tests, "_pca.py", None, 60)
+    assert choose_tests(tests, "_other.py", "compiled", 60) == []
 
 
 def test_an_entry_is_named_by_the_keys_and_what_only_changes_a_look_stays():

@@ -91,3 +91,22 @@ def first_place(mask: NDArray[np.bool_]) -> Sequence[int] | int:
     """The index of the first true entry, for error messages. A plain int for one axis."""
     place = [int(axis[0]) for axis in mask.nonzero()]
     return place[0] if len(place) == 1 else tuple(place)
+
+
+def number_of(value: Any) -> float:
+    """The value of a number, or of a text that is one. A TypeError or ValueError for anything else.
+
+    True is no number here, and Python's underscores are not allowed: in a file, 1_5 may be a damaged 1.5.
+
+    Examples
+    --------
+    >>> number_of("1.5")
+    1.5
+    >>> number_of("1_5")
+    Traceback (most recent call last):
+    ...
+    ValueError: '1_5' is no number
+    """
+    if type(value).__name__ in ("bool", "bool_") or (isinstance(value, str) and "_" in value):  # numpy's too
+        raise ValueError(f"{value!r} is no number")
+    return float(value)

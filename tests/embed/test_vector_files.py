@@ -138,9 +138,10 @@ def test_a_folder_has_one_matrix_and_one_list(tmp_path):
         (["good"], np.array([["a", "b"]]), r"got shape \(1, 2\) of <U1"),
         (["good"], np.ones(1), r"got shape \(1,\) of float64"),
         ([1], np.ones((1, 3)), r"words\.parquet: the first column must be the words, as texts"),
+        (["a", None], np.ones((2, 3)), r"words\.parquet: the first column must be the words, as texts"),
         ([], np.ones((0, 3)), r"words\.parquet: the first column must be the words, as texts"),
     ],
-    ids=["rows", "width-0", "texts", "vector", "numbers", "no-words"],
+    ids=["rows", "width-0", "texts", "vector", "numbers", "missing", "no-words"],
 )
 def test_a_folder_whose_files_do_not_fit_is_refused(tmp_path, words, table, message):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow: pip install 'mallow[glove]'")

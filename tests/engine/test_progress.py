@@ -2,6 +2,8 @@
 
 import io
 import logging
+import os
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -55,6 +57,39 @@ def test_bars_inside_a_bar_and_on_other_threads_are_parts_of_it(monkeypatch):
         thread.start()
         thread.join()
     assert terminal.getvalue().count("\x1b[?25l") == 1  # one display was opened
+    assert not progress._OPEN
+
+
+def test_the_work_of_another_thread_may_end_while_a_bar_of_this_one_begins(monkeypatch):
+    other, ended = overall(False), []
+    other.__enter__()
+
+    class EndOther:
+        """A lock after which the other thread ends."""
+
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *_):
+            ended.append(other.__exit__(None, None, None))
+
+    monkeypatch.setattr(progress, "_OPENING", EndOther())
+    with bar("clustering", 2) as show:
+        show(1, "")
+    assert len(ended) == 1
+    assert not progress._OPEN
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads, from Python 3.12 on
+def test_a_forked_process_waits_for_no_thread_of_its_parent():
+    with overall(False), progress._OPENING, progress._OPEN[0].lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # a process that waits is ended
+            with bar("clustering", 2) as show:
+                show(1, "")
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not progress._OPEN
 
 

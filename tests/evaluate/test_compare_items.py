@@ -330,6 +330,9 @@ def test_plain_columns(tmp_path):
     (tmp_path / "open.csv").write_text('item,score\n"1,1\n')
     with pytest.raises(InputError, match="invalid CSV"):
         compare_items({"a": tmp_path / "open.csv", "b": B})
+    (tmp_path / "odd.csv").write_text("item,score\n1,0_1\n")
+    with pytest.raises(InputError, match=r"a: no field holds scores"):
+        compare_items({"a": tmp_path / "odd.csv", "b": B})
     (tmp_path / "twice.csv").write_text("item,score,score\n1,0,1\n")
     with pytest.raises(InputError, match=r"twice\.csv: two columns are named `score`. Rename one of them"):
         compare_items({"a": tmp_path / "twice.csv", "b": B})

@@ -257,6 +257,7 @@ def test_mistakes_are_told(metrics, people, message):
         ("x.csv", "system,m\na,?\n", "x.csv:2: m` must be a number"),
         ("x.csv", "system,m,m\na,1,2\n", "x.csv:1: two columns have one name. Rename one of them: system, m, m"),
         ("x.csv", "system,m\na,1\na ,2\n", "x.csv:3: the system 'a' occurs twice. Keep one row for each system"),
+        ("x.csv", "system,m\na,1_5\n", "x.csv:2: m` must be a number"),
         ("x.json", '{"m": {"a": true}}', "must be a number, or a number and its standard deviation; got True"),
         ("x.json", '{"m": {"a": [1, false]}}', r"must be a number, or a number and its standard deviation; got \[1, False\]"),
         ("x.json", "{", "x.json: is not JSON"),

@@ -78,7 +78,18 @@ def test_compressed_votes_that_are_damaged_or_expand(tmp_path, monkeypatch):
         read_votes(path)
 
 
-@pytest.mark.parametrize(("name", "reader"), [("votes.csv", read_votes), ("values.csv", READERS["values.json"])])
+TABLES = [("votes.csv", read_votes), ("values.csv", READERS["values.json"])]
+
+
+@pytest.mark.parametrize(("name", "reader"), TABLES)
+def test_a_quotation_mark_that_is_never_closed_swallows_nothing(name, reader, tmp_path):
+    rows = "".join(f"a,b,b,line {place}\n" for place in range(5))
+    (tmp_path / name).write_text(f'model_a,model_b,winner,prompt\na,b,a,"line\n{rows}')
+    with pytest.raises(InputError, match=rf"{name}.*: is not csv: unexpected end of data"):
+        reader(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "reader"), TABLES)
 def test_a_cell_without_an_end(name, reader, tmp_path):
     (tmp_path / name).write_text('model_a,model_b,winner\na,b,"' + "x" * (csv.field_size_limit() + 1))
     with pytest.raises(InputError, match=rf"{name}.*: is not csv: field larger than field limit"):

@@ -216,6 +216,8 @@ def test_votes_can_be_chosen():
     ("line", "complaint"),
     [
         ('{"left": "a", "right": "b", "answer": true}', "`answer` must be a whole number from −2 to 2; got True"),
+        ('{"left": "a", "right": "b", "answer": "0_1"}', "`answer` must be a whole number from −2 to 2; got '0_1'"),
+        ('{"left": "a", "right": "b", "answer": 1, "seconds": "3_0"}', "`seconds` must be a number of at least 0"),
         ('{"left": "a", "right": "b", "answer": NaN}', "`answer` must be a whole number from −2 to 2; got nan"),
         ('{"left": "a", "right": "b", "answer": 1, "answer": -1}', "the key 'answer' occurs twice"),
         ('{"left": "a", "right": "b", "answer": 1, "seconds": true}', "`seconds` must be a number of at least 0"),

@@ -7,11 +7,12 @@ current step, and one estimate of the time left.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,6 +103,17 @@ _OPEN: list[_Work] = []  # the work that is shown at the moment, at most one
 _OPENING = threading.Lock()
 
 
+def _forget_threads() -> None:
+    """In a forked process, the threads whose work was open, or that held a lock, do not exist."""
+    global _OPENING
+    _OPENING = threading.Lock()
+    _OPEN.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
 def time_left(seconds: float) -> str:
     """The remaining time in words.
 
@@ -132,23 +144,32 @@ def quiet() -> Iterator[None]:
 @contextmanager
 def overall(wanted: bool | None = None) -> Iterator[None]:
     """One bar for everything that is done inside. Within an open bar it adds nothing."""
-    with _OPENING:
-        work = None if _OPEN else _Work(wanted is not False and not _QUIET.get())
-        if work is not None:
-            _OPEN.append(work)
-    if work is None:
+    with _join_work(wanted):
         yield
+
+
+@contextmanager
+def _join_work(wanted: bool | None) -> Iterator[_Work]:
+    """The open work, or a new one. The open work may belong to another thread, and end at any time."""
+    with _OPENING:
+        is_new = not _OPEN
+        if is_new:
+            _OPEN.append(_Work(wanted is not False and not _QUIET.get()))
+        work = _OPEN[0]
+    if not is_new:
+        yield work
         return
     watcher = threading.Thread(target=work.watch, name="mallow progress", daemon=True) if work.visible else None
     if watcher is not None:
         watcher.start()
     try:
-        yield
+        yield work
     finally:
         work.over.set()
         if watcher is not None:
             watcher.join()
-        _OPEN.remove(work)
+        with suppress(ValueError):  # in a forked process it is no longer there
+            _OPEN.remove(work)
 
 
 def expect(verb: str, seconds: float = 0.0, *, times: int = 1) -> None:
@@ -177,8 +198,7 @@ def bar(verb: str, total: float, *, done: float = 0, wanted: bool | None = None)
     if done >= total or wanted is False:
         yield lambda completed, note: None
         return
-    with overall(wanted):
-        work = _OPEN[0]
+    with _join_work(wanted) as work:
         with work.lock:
             part = work.parts.setdefault(verb, _Part())
             outer = not part.running

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallow._checks import number_of
 from mallow._files import read_text
 from mallow.baselines import Table
 from mallow.errors import InputError
@@ -152,7 +153,7 @@ def _pair(where: str, value: Any) -> tuple[float, float]:
     if isinstance(value, Estimate):
         value = (value.value, (value.high - value.low) / (2 * 1.96))
     try:
-        mean, std = (float(part) for part in (value if isinstance(value, tuple | list) else (value, 0.0)))
+        mean, std = map(number_of, value if isinstance(value, tuple | list) else (value, 0.0))
     except (TypeError, ValueError):
         mean = std = math.nan
     if not (math.isfinite(mean) and math.isfinite(std) and std >= 0):

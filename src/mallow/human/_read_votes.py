@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from mallow._checks import number_of
 from mallow._files import parse_json, read_text, write_text
 from mallow.errors import InputError
 from mallow.human._votes import Vote, Votes
@@ -197,7 +198,7 @@ def _code(code: str, codes: Mapping[str, int], column: str) -> int:
 def _float(value: Any) -> float:
     """The number that a value is or writes; nan for anything else."""
     try:
-        return math.nan if isinstance(value, bool) else float(value)
+        return number_of(value)
     except (TypeError, ValueError):
         return math.nan
 
@@ -354,7 +355,8 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def csv_rows(name: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row of a csv file, with the number of its line."""
-    reader = csv.reader(io.StringIO(text, newline=""))
+    # Strict, because otherwise an unclosed quotation mark would silently swallow the rest of the rows.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         heading = [name.strip() for name in next(reader, [])]
         if len(set(heading)) < len(heading):

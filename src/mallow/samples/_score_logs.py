@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from mallow._checks import number_of
 from mallow.errors import InputError
 from mallow.samples._entries import BadEntryError, Options, Row, list_names
 from mallow.samples._eval_logs import eval_rows, inner, object_rows
@@ -136,7 +137,7 @@ def _check_names(names: Sequence[object], where: str) -> None:
 def _parse(text: str) -> object:
     """The value of a cell: a number, true or false, or nothing."""
     try:
-        return float(text)
+        return number_of(text)
     except ValueError:
         return _WORDS.get(text.strip().lower(), text or None)
 
