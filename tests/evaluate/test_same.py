@@ -9,6 +9,7 @@ import pytest
 
 import mallow
 from mallow import InputError, Samples
+from mallow.embed import style
 from mallow.evaluate import SameModel
 
 
@@ -60,7 +61,9 @@ def test_ids_of_rows_do_not_hide_prompts():
 
 
 def test_prompts_of_one_side_are_left_out():
-    with pytest.warns(mallow.EstimateWarning, match=r"1 prompts are in one of the sets only and were left out\."):
+    with pytest.warns(
+        mallow.EstimateWarning, match=r"1 prompt was left out, because only one of the sets has completions for it\."
+    ):
         result = same(completions(0), completions(1, prompts=7))
     assert result.shared == 7
 
@@ -69,6 +72,14 @@ def test_one_sample_per_prompt_is_said():
     with pytest.warns(mallow.EstimateWarning, match=r"fewer than five prompts have two samples or more in both sets"):
         result = same(completions(0, prompts=30, size=1), completions(1, prompts=30, size=1))
     assert result.prompts == ()
+
+
+def test_texts_that_begin_with_their_prompt_on_one_side():
+    a = Samples(texts=[f"word {place}" for place in range(20)], prompts=[f"Go {place // 2}" for place in range(20)])
+    b = Samples(texts=[f"{prompt}: {text}" for prompt, text in zip(a.prompts, a.texts, strict=True)], prompts=a.prompts)
+    words = r"0\.0% of the texts of `a` begin with their prompt, and 100\.0% of `b`, so that they differ even if the"
+    with pytest.warns(mallow.EstimateWarning, match=words):
+        mallow.same_model(a, b, permutations=9)
 
 
 def test_bad_input():
@@ -97,3 +108,4 @@ def test_on_the_command_line(tmp_path):
     out = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert out["kind"] == "mallow same model"
     assert out["differs"]
+    assert out["embedder"] == style.name  # unless another is named, even where one is installed

@@ -2,6 +2,7 @@
 
 from mallow.caveats._align import ALIGNMENTS, REMOVED_BY, align_samples, chosen_alignments
 from mallow.caveats._confounds import find_confounds
+from mallow.caveats._counts import percent
 from mallow.caveats._estimates import (
     bin_caveats,
     blindness_caveats,
@@ -10,6 +11,6 @@ from mallow.caveats._estimates import (
     refuse_without_answer,
 )
 from mallow.caveats._samples import check_samples, rename_system, size_caveats, system_size_caveats, unique_caveats
-from mallow.caveats._texts import TRAITS, Trait
+from mallow.caveats._texts import TRAITS, Trait, share_with_prompt
 
 __all__ = ["find_confounds"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import percent, share_with_prompt
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evidence import LEVEL, holm, judge_prompts
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # chosen: prompts in the text
 _LONGEST = 60  # characters of a prompt in the text
+_MANY = 0.1  # chosen: difference in the share of texts that begin with their prompt
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class SameModel(Result):
         The number of prompts that both sets have.
     n : tuple of int
         The numbers of compared samples of both sets.
+    embedder : str or None
+        The embedder of both sets, or None for features.
     caveats : tuple of Caveat
     """
 
@@ -67,6 +71,7 @@ class SameModel(Result):
     prompts: tuple[PromptDifference, ...]
     shared: int
     n: tuple[int, int]
+    embedder: str | None = None
     caveats: tuple[Caveat, ...] = ()
 
     def __repr__(self) -> str:
@@ -85,7 +90,9 @@ class SameModel(Result):
         return f"No difference between the models is proven ({p_text(self.p_value)})."
 
     def __str__(self) -> str:
-        lines = [self.verdict, f"{self.shared:,} shared prompts, {self.n[0]:,} and {self.n[1]:,} completions."]
+        by = "" if self.embedder is None else f", compared by {self.embedder}"
+        prompts = f"{self.shared:,} shared prompt{'s' * (self.shared > 1)}"
+        lines = [self.verdict, f"{prompts}, {self.n[0]:,} and {self.n[1]:,} completions{by}."]
         if self.differs and self.prompts:
             lines.append("Prompts that differ most (p-value of each prompt; after correction for all prompts):")
             lines += [
@@ -176,14 +183,14 @@ def same_model(
         )
         caveats.append(Caveat("one sample per prompt", text))
     warn_about(caveats)
-    result = SameModel(
+    return SameModel(
         p_value=test.p_value,
         prompts=tuple(prompts),
         shared=shared,
         n=(len(sides["a"]), len(sides["b"])),
+        embedder=sides["a"].embedder,
         caveats=tuple(caveats),
     )
-    return result
 
 
 def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list[Caveat]]:
@@ -203,9 +210,20 @@ def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list
     rows = np.concatenate([samples.require_features() for samples in kept.values()])
     if (rows == rows[0]).all():
         raise InputError("`a` and `b` must have samples that differ, but all completions look equal to the embedder.")
+    caveats = []
+    kept_prompts = [0.0 if side.texts is None else share_with_prompt(side) for side in kept.values()]
+    if abs(kept_prompts[0] - kept_prompts[1]) > _MANY:
+        text = (
+            f"{percent(kept_prompts[0])} of the texts of `a` begin with their prompt, and {percent(kept_prompts[1])} "
+            "of `b`, so that they differ even if the models do not. Remove the prompts on both sides."
+        )
+        caveats.append(Caveat("prompt", text))
     lost = len(set(prompts["a"]) ^ set(prompts["b"]))
-    text = f"{lost} prompts are in one of the sets only and were left out."
-    return kept, [Caveat("unmatched prompts", text, values={"prompts": lost})] if lost else []
+    if lost:
+        text = "1 prompt was" if lost == 1 else f"{lost} prompts were"
+        text += " left out, because only one of the sets has completions for it."
+        caveats.append(Caveat("unmatched prompts", text, values={"prompts": lost}))
+    return kept, caveats
 
 
 def _count(samples: Samples) -> dict[str, int]:
