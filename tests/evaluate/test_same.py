@@ -6,11 +6,13 @@ import sys
 
 import numpy as np
 import pytest
+from pytest import approx
 
 import mallow
 from mallow import InputError, Samples
 from mallow.embed import style
 from mallow.evaluate import SameModel
+from mallow.evaluate._same import _find_factor
 
 
 def completions(seed, *, prompts=8, size=4, shift=0.0, odd=()):
@@ -34,6 +36,35 @@ def test_the_prompts_that_differ_come_first():
     assert result.prompts[0].n == (8, 8)
     assert result.verdict.startswith("The completions come from different models (p")
     assert "Prompts that differ most" in str(result)
+
+
+def test_a_proven_difference_says_how_many_prompts_and_samples_show_one_of_its_size():
+    wide = {"prompts": 20, "size": 6}
+    clear, faint = (
+        same(completions(0, **wide), completions(1, shift=shift, odd=range(20), **wide)) for shift in (3, 0.7)
+    )
+    assert clear.prompts_needed < faint.prompts_needed
+    assert clear.samples_needed <= faint.samples_needed
+    assert 5 <= clear.prompts_needed < 20
+    words = f"To detect a difference of this size with 80% power: {faint.prompts_needed} prompts with as many samples"
+    assert words in str(faint)
+
+
+def test_without_a_proven_difference_no_number_is_given():
+    result = same(completions(0), completions(1))
+    assert result.prompts_needed is None
+    assert result.samples_needed is None
+    assert "80% power" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("strength", "spread", "factor"),
+    # 2.486 + the error of the pilot at 90% confidence, 1.282, is enough as it is; twice that is enough with half.
+    [(3.768, 1.0, 1.0), (6.254, 1.0, 0.5), (2.525, 1.0, 4.0), (2.0, 1.0, None), (3.768, 2.0, 7.6), (-1.0, 1.0, None)],
+)
+def test_the_factor_of_samples(strength, spread, factor):
+    found = _find_factor(strength, spread)
+    assert found is None if factor is None else found == approx(factor, rel=0.1)
 
 
 def test_one_model():

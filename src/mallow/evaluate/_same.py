@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 _SHOWN = 5  # chosen: prompts in the text
 _LONGEST = 60  # characters of a prompt in the text
 _MANY = 0.1  # chosen: difference in the share of texts that begin with their prompt
+_POWER = 0.8
+_CONFIDENCE = 0.9  # chosen: of the lower limit of a difference, one-sided (experiments/same_model/plan.md)
+_MOST = 10.0  # chosen: times the samples; a plan for more would rest on too little
+_FEWEST_PROMPTS = 5  # with several samples, for the test within prompts
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,13 @@ class SameModel(Result):
         The numbers of compared samples of both sets.
     embedder : str or None
         The embedder of both sets, or None for features.
+    prompts_needed : int or None
+        The number of prompts, with as many samples each, that shows a difference of this size with 80% power. None if
+        no difference is proven, or if it is too uncertain how large it is. It is computed from a lower limit of the
+        difference (90% confidence). Where few pilots of this size prove the difference, those that do overstate it,
+        and the number can be too small.
+    samples_needed : int or None
+        The same for the number of samples of each of these prompts.
     caveats : tuple of Caveat
     """
 
@@ -72,6 +85,8 @@ class SameModel(Result):
     shared: int
     n: tuple[int, int]
     embedder: str | None = None
+    prompts_needed: int | None = None
+    samples_needed: int | None = None
     caveats: tuple[Caveat, ...] = ()
 
     def __repr__(self) -> str:
@@ -93,6 +108,11 @@ class SameModel(Result):
         by = "" if self.embedder is None else f", compared by {self.embedder}"
         prompts = f"{self.shared:,} shared prompt{'s' * (self.shared > 1)}"
         lines = [self.verdict, f"{prompts}, {self.n[0]:,} and {self.n[1]:,} completions{by}."]
+        if self.prompts_needed is not None:
+            lines.append(
+                f"To detect a difference of this size with 80% power: {self.prompts_needed:,} prompts with as many "
+                f"samples each, or {self.samples_needed:,} samples of each of these prompts, on both sides."
+            )
         if self.differs and self.prompts:
             lines.append("Prompts that differ most (p-value of each prompt; after correction for all prompts):")
             lines += [
@@ -176,6 +196,8 @@ def same_model(
     ]
     prompts.sort(key=lambda prompt: prompt.p_value)
     shared = len(sizes[0])
+    factor = _find_factor(test.strength, test.spread) if test.p_value < LEVEL else None
+    each = sum(sizes[0].values()) + sum(sizes[1].values())
     if not prompts:
         text = (
             "fewer than five prompts have two samples or more in both sets, so that samples cannot be exchanged within "
@@ -189,8 +211,25 @@ def same_model(
         shared=shared,
         n=(len(sides["a"]), len(sides["b"])),
         embedder=sides["a"].embedder,
+        prompts_needed=None if factor is None else max(_FEWEST_PROMPTS, math.ceil(factor * shared)),
+        samples_needed=None if factor is None else max(2, math.ceil(factor * each / (2 * shared))),
         caveats=tuple(caveats),
     )
+
+
+def _find_factor(strength: float, spread: float) -> float | None:
+    """The factor by which samples must grow for 80% power, from a lower limit of the difference in standard errors.
+
+    The difference in standard errors grows at least like the root of the number of prompts, or of samples of each. For
+    fewer samples it falls at most in proportion. None if even `_MOST` times as many might be too few.
+    """
+    normal = NormalDist()
+    least = strength - normal.inv_cdf(_CONFIDENCE) * spread
+    required = normal.inv_cdf(1.0 - LEVEL) + normal.inv_cdf(_POWER) * spread
+    if required > least * math.sqrt(_MOST):
+        return None
+    ratio = required / least
+    return max(ratio, ratio**2)
 
 
 def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list[Caveat]]:
