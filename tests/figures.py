@@ -318,6 +318,15 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
             *(100 * d["power"][name]["5"]["mallow"] for name in ("temperature 0.9", "top-p 0.9", "8 bits")),
         ],
     ),
+    (
+        "docs/how-to/questions.md",
+        "[new studies of that size](../../experiments/same_model/plan.md) found the difference in {:.0f}% of {}",
+        "experiments/same_model/plan.json",
+        lambda d: [
+            100 * np.mean([found for row in d.values() for found in row["found"]]),
+            sum(len(row["found"]) for row in d.values()),
+        ],
+    ),
     # scores of items
     (
         "docs/how-to/questions.md",

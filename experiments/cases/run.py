@@ -35,6 +35,10 @@ def places(rank: Sequence[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+def listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or "none"
+
+
 def write(name: str, *paragraphs: str) -> None:
     (HERE / f"{name}.md").write_text("\n\n".join([*paragraphs, f"![Picture]({name}.png)"]) + "\n")
 
@@ -276,13 +280,22 @@ def same_model() -> None:
 
     rows = [(name, *(cell(row[count]) for count in counts)) for name, row in variants.items()]
     rows.append(("*no difference*", *(cell(study["nulls"][count]) for count in counts)))
-    figure, ax = pyplot.subplots(figsize=(6, 4))
+    first = {
+        name: next((int(count) for count in counts if row[count]["mallow"] >= 0.8), None)
+        for name, row in variants.items()
+    }
+    noticed = [
+        f"{name} with {count} sample{'s' * (count > 1)} of each prompt" for name, count in first.items() if count
+    ]
+    unnoticed = [name for name, count in first.items() if not count]
+    figure, ax = pyplot.subplots(figsize=(7, 4))
     for name, row in variants.items():
         ax.plot([int(count) for count in counts], [row[count]["mallow"] for count in counts], "o-", label=name)
     ax.axhline(0.05, color="gray", linewidth=0.8)
     ax.set(xlabel="samples of each of 25 prompts", ylabel="share of trials that tell the variant apart", xscale="log")
     ax.set_xticks([1, 2, 5, 10], counts)
-    ax.legend(frameon=False)
+    ax.minorticks_off()
+    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(HERE / "same_model.png", dpi=120, bbox_inches="tight")
     pyplot.close(figure)
     write(
@@ -293,7 +306,8 @@ def same_model() -> None:
         "How often a variant of SmolLM2-135M is told from the model, mallow / model-equality-testing:",
         table(["variant", *(f"{count} sample{'s' * (count != '1')}" for count in counts)], rows),
         "**What mauve-text would have said**: with 25 to 250 texts nothing. It has no test, and its value with so few samples is mostly that of the sample size.",
-        "**What mallow says**: 4 bits are noticed with two samples of each prompt, another temperature with ten. 8 bits are not: a p-value above 0.05 does not show that the model is the same.",
+        f"**What mallow says**: in at least 80% of trials it notices {listed(noticed)}. With ten samples of each prompt it does not notice {listed(unnoticed)}: "
+        "a p-value above 0.05 does not show that the model is the same. If a difference is proven, it also says how many prompts or samples show one of this size.",
         "**What one would have decided wrongly**: to blame one's own prompts for worse answers, or the provider for luck.",
         "**What it costs**: 50 to 250 short completions. [run.md](../same_model/run.md) has the details and the error of the simulation.",
     )

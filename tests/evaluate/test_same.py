@@ -6,10 +6,13 @@ import sys
 
 import numpy as np
 import pytest
+from pytest import approx
 
 import mallow
 from mallow import InputError, Samples
+from mallow.embed import style
 from mallow.evaluate import SameModel
+from mallow.evaluate._same import _find_factor
 
 
 def completions(seed, *, prompts=8, size=4, shift=0.0, odd=()):
@@ -33,6 +36,35 @@ def test_the_prompts_that_differ_come_first():
     assert result.prompts[0].n == (8, 7)
     assert result.verdict.startswith("The completions come from different models (p")
     assert "Prompts that differ most" in str(result)
+
+
+def test_a_proven_difference_says_how_many_prompts_and_samples_show_one_of_its_size():
+    wide = {"prompts": 20, "size": 6}
+    clear, faint = (
+        same(completions(0, **wide), completions(1, shift=shift, odd=range(20), **wide)) for shift in (3, 0.7)
+    )
+    assert clear.prompts_needed < faint.prompts_needed
+    assert clear.samples_needed <= faint.samples_needed
+    assert 5 <= clear.prompts_needed < 20
+    words = f"To detect a difference of this size with 80% power: {faint.prompts_needed} prompts with as many samples"
+    assert words in str(faint)
+
+
+def test_without_a_proven_difference_no_number_is_given():
+    result = same(completions(0), completions(1))
+    assert result.prompts_needed is None
+    assert result.samples_needed is None
+    assert "80% power" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("strength", "spread", "factor"),
+    # 2.486 + the error of the pilot at 90% confidence, 1.282, is enough as it is; twice that is enough with half.
+    [(3.768, 1.0, 1.0), (6.254, 1.0, 0.5), (2.525, 1.0, 4.0), (2.0, 1.0, None), (3.768, 2.0, 7.6), (-1.0, 1.0, None)],
+)
+def test_the_factor_of_samples(strength, spread, factor):
+    found = _find_factor(strength, spread)
+    assert found is None if factor is None else found == approx(factor, rel=0.1)
 
 
 def test_one_model():
@@ -60,7 +92,9 @@ def test_ids_of_rows_do_not_hide_prompts():
 
 
 def test_prompts_of_one_side_are_left_out():
-    with pytest.warns(mallow.EstimateWarning, match=r"1 prompts are in one of the sets only and were left out\."):
+    with pytest.warns(
+        mallow.EstimateWarning, match=r"1 prompt was left out, because only one of the sets has completions for it\."
+    ):
         result = same(completions(0), completions(1, prompts=7))
     assert result.shared == 7
 
@@ -69,6 +103,14 @@ def test_one_sample_per_prompt_is_said():
     with pytest.warns(mallow.EstimateWarning, match=r"fewer than five prompts have two samples or more in both sets"):
         result = same(completions(0, prompts=30, size=1), completions(1, prompts=30, size=1))
     assert result.prompts == ()
+
+
+def test_texts_that_begin_with_their_prompt_on_one_side():
+    a = Samples(texts=[f"word {place}" for place in range(20)], prompts=[f"Go {place // 2}" for place in range(20)])
+    b = Samples(texts=[f"{prompt}: {text}" for prompt, text in zip(a.prompts, a.texts, strict=True)], prompts=a.prompts)
+    words = r"0\.0% of the texts of `a` begin with their prompt, and 100\.0% of `b`, so that they differ even if the"
+    with pytest.warns(mallow.EstimateWarning, match=words):
+        mallow.same_model(a, b, permutations=9)
 
 
 def test_bad_input():
@@ -97,3 +139,4 @@ def test_on_the_command_line(tmp_path):
     out = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert out["kind"] == "mallow same model"
     assert out["differs"]
+    assert out["embedder"] == style.name  # unless another is named, even where one is installed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -380,10 +380,9 @@ def same_command(a: str, b: str, permutations: int, run: Run) -> Result:
     from mallow.evaluate import same_model
 
     x, y = read_arguments(run.read, A=a, B=b)
-    settings = run.settings(x.kind)
-    if settings.get("embedder") is None and x.texts is not None and x.features is None:
-        settings["embedder"] = "style"
-    return same_model(x, y, permutations=permutations, **({"embedder": None} | settings))
+    if x.kind == "text" and run.embedder is not None and run.embedder.name is None:
+        run = replace(run, embedder=replace(run.embedder, name="style", fast=False))
+    return same_model(x, y, permutations=permutations, **({"embedder": None} | run.settings(x.kind)))
 
 
 @result_command(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mallow._checks import seed_from, whole
+from mallow.caveats import percent, share_with_prompt
 from mallow.embed import AnyEmbedder, embed_all
 from mallow.errors import Caveat, InputError, warn_about
 from mallow.evidence import LEVEL, Draws, holm, judge_prompts
@@ -19,6 +22,11 @@ from mallow.samples import Samples
 
 _SHOWN = 5  # chosen: prompts in the text
 _LONGEST = 60  # characters of a prompt in the text
+_MANY = 0.1  # chosen: difference in the share of texts that begin with their prompt
+_POWER = 0.8
+_CONFIDENCE = 0.9  # chosen: of the lower limit of a difference, one-sided (experiments/same_model/plan.md)
+_MOST = 10.0  # chosen: times the samples; a plan for more would rest on too little
+_FEWEST_PROMPTS = 5  # with several samples, for the test within prompts
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,15 @@ class SameModel(Result):
         The number of prompts that both sets have.
     n : tuple of int
         The numbers of compared samples of both sets.
+    embedder : str or None
+        The embedder of both sets, or None for features.
+    prompts_needed : int or None
+        The number of prompts, with as many samples each, that shows a difference of this size with 80% power. None if
+        no difference is proven, or if it is too uncertain how large it is. It is computed from a lower limit of the
+        difference (90% confidence). Where few pilots of this size prove the difference, those that do overstate it,
+        and the number can be too small.
+    samples_needed : int or None
+        The same for the number of samples of each of these prompts.
     caveats : tuple of Caveat
     """
 
@@ -66,6 +83,9 @@ class SameModel(Result):
     prompts: tuple[PromptDifference, ...]
     shared: int
     n: tuple[int, int]
+    embedder: str | None = None
+    prompts_needed: int | None = None
+    samples_needed: int | None = None
     caveats: tuple[Caveat, ...] = ()
 
     def __repr__(self) -> str:
@@ -84,7 +104,14 @@ class SameModel(Result):
         return f"No difference between the models is proven ({p_text(self.p_value)})."
 
     def __str__(self) -> str:
-        lines = [self.verdict, f"{self.shared:,} shared prompts, {self.n[0]:,} and {self.n[1]:,} completions."]
+        by = "" if self.embedder is None else f", compared by {self.embedder}"
+        prompts = f"{self.shared:,} shared prompt{'s' * (self.shared > 1)}"
+        lines = [self.verdict, f"{prompts}, {self.n[0]:,} and {self.n[1]:,} completions{by}."]
+        if self.prompts_needed is not None:
+            lines.append(
+                f"To detect a difference of this size with 80% power: {self.prompts_needed:,} prompts with as many "
+                f"samples each, or {self.samples_needed:,} samples of each of these prompts, on both sides."
+            )
         if self.differs and self.prompts:
             lines.append("Prompts that differ most (p-value of each prompt; after correction for all prompts):")
             lines += [
@@ -165,6 +192,8 @@ def same_model(
     ]
     prompts.sort(key=lambda prompt: prompt.p_value)
     shared = len(sizes[0])
+    factor = _find_factor(test.strength, test.spread) if test.p_value < LEVEL else None
+    each = sum(sizes[0].values()) + sum(sizes[1].values())
     if not prompts:
         text = (
             "fewer than five prompts have two samples or more in both sets, so that samples cannot be exchanged within "
@@ -172,14 +201,31 @@ def same_model(
         )
         caveats.append(Caveat("one sample per prompt", text))
     warn_about(caveats)
-    result = SameModel(
+    return SameModel(
         p_value=test.p_value,
         prompts=tuple(prompts),
         shared=shared,
         n=(len(sides["a"]), len(sides["b"])),
+        embedder=sides["a"].embedder,
+        prompts_needed=None if factor is None else max(_FEWEST_PROMPTS, math.ceil(factor * shared)),
+        samples_needed=None if factor is None else max(2, math.ceil(factor * each / (2 * shared))),
         caveats=tuple(caveats),
     )
-    return result
+
+
+def _find_factor(strength: float, spread: float) -> float | None:
+    """The factor by which samples must grow for 80% power, from a lower limit of the difference in standard errors.
+
+    The difference in standard errors grows at least like the root of the number of prompts, or of samples of each. For
+    fewer samples it falls at most in proportion. None if even `_MOST` times as many might be too few.
+    """
+    normal = NormalDist()
+    least = strength - normal.inv_cdf(_CONFIDENCE) * spread
+    required = normal.inv_cdf(1.0 - LEVEL) + normal.inv_cdf(_POWER) * spread
+    if required > least * math.sqrt(_MOST):
+        return None
+    ratio = required / least
+    return max(ratio, ratio**2)
 
 
 def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list[Caveat]]:
@@ -199,9 +245,20 @@ def _keep_shared(sides: Mapping[str, Samples]) -> tuple[dict[str, Samples], list
     rows = np.concatenate([samples.require_features() for samples in kept.values()])
     if (rows == rows[0]).all():
         raise InputError("`a` and `b` must have samples that differ, but all completions look equal to the embedder.")
+    caveats = []
+    kept_prompts = [0.0 if side.texts is None else share_with_prompt(side) for side in kept.values()]
+    if abs(kept_prompts[0] - kept_prompts[1]) > _MANY:
+        text = (
+            f"{percent(kept_prompts[0])} of the texts of `a` begin with their prompt, and {percent(kept_prompts[1])} "
+            "of `b`, so that they differ even if the models do not. Remove the prompts on both sides."
+        )
+        caveats.append(Caveat("prompt", text))
     lost = len(set(prompts["a"]) ^ set(prompts["b"]))
-    text = f"{lost} prompts are in one of the sets only and were left out."
-    return kept, [Caveat("unmatched prompts", text, values={"prompts": lost})] if lost else []
+    if lost:
+        text = "1 prompt was" if lost == 1 else f"{lost} prompts were"
+        text += " left out, because only one of the sets has completions for it."
+        caveats.append(Caveat("unmatched prompts", text, values={"prompts": lost}))
+    return kept, caveats
 
 
 def _count(samples: Samples) -> dict[str, int]:

@@ -10,8 +10,10 @@ Others measure common changes: the mean of Δ, and the distance between answers 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -64,10 +66,17 @@ class PromptTest:
     p_value : float
     by_prompt : dict
         The p-value of each prompt with several samples of both sides.
+    strength : float
+        How large the difference is, in standard errors without a difference: that of the p-value, or, if no permutation
+        reached the observed value, that of the sum over prompts if it is larger.
+    spread : float
+        The standard error of `strength`, since prompts differ in their differences; at least 1.
     """
 
     p_value: float
     by_prompt: dict[str, float]
+    strength: float
+    spread: float
 
 
 def judge_prompts(reference: Samples, model: Samples, draws: Draws) -> PromptTest:
@@ -80,8 +89,8 @@ def judge_prompts(reference: Samples, model: Samples, draws: Draws) -> PromptTes
     test = run_identity_test(spaces, units, 1, draws)
     within = _find_within(spaces, units, 1)
     if within is None:
-        return PromptTest(test.p_value, {})
-    p_value = _add_within(test, within, draws).p_value
+        return PromptTest(test.p_value, {}, _strength(test.p_value), 1.0)
+    test = _add_within(test, within, draws)
     space = next(iter(spaces.values()))
     sample = np.empty(len(space.columns), np.int64)  # of the reference, by row
     sample[space.places[0]] = np.arange(len(space.places[0]))
@@ -90,11 +99,20 @@ def judge_prompts(reference: Samples, model: Samples, draws: Draws) -> PromptTes
         int(number): prompts[sample[row]] for row, number in zip(rows[is_reference], unit[is_reference], strict=True)
     }
     of_units = within.by_unit(draws.permutations, draws.generator(8))
-    by_prompt = {
-        prompt_of[number]: share_as_large(standardise(np.cbrt(values)).sum(axis=1, keepdims=True))
-        for number, values in of_units.items()
-    }
-    return PromptTest(p_value, by_prompt)
+    sums = {number: standardise(np.cbrt(values)).sum(axis=1, keepdims=True) for number, values in of_units.items()}
+    by_prompt = {prompt_of[number]: share_as_large(values) for number, values in sums.items()}
+    observed = np.array([values[0, 0] for values in sums.values()])
+    error = math.sqrt(sum(float(values.var()) for values in sums.values()))
+    strength = _strength(test.p_value)
+    if test.tail:
+        strength = max(strength, float(observed.sum()) / max(error, 1e-300))
+    spread = max(1.0, math.sqrt(len(observed)) * float(observed.std(ddof=1)) / max(error, 1e-300))
+    return PromptTest(test.p_value, by_prompt, strength, spread)
+
+
+def _strength(p_value: float) -> float:
+    """The standard normal value with this probability above it."""
+    return -NormalDist().inv_cdf(min(p_value, 1.0 - 1e-6))
 
 
 def _find_within(spaces: Mapping[str, Space], units: Units, system: int) -> Within | None:
