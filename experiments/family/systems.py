@@ -51,7 +51,7 @@ MIDDLE_ONLY = (
 ONLY = {
     "books": MIDDLE_ONLY,
     "news": ("top-k:50", "adversarial"),
-    "larger": ("nucleus:0.99", "nucleus:0.9", "typical:0.95", "top-k:50"),
+    "larger": ("nucleus:0.99", "nucleus:0.9"),
 }
 RULES = {size.name: size for size in SIZES}
 
