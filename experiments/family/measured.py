@@ -160,7 +160,7 @@ def statistics(domain: Domain, system: System | None) -> dict[str, tuple[float, 
         }
         error = [error_of_mean(values) if len(sets) > 1 else float("nan") for values in found.values()]
         both = {name: (float(np.mean(values)), one) for (name, values), one in zip(found.items(), error, strict=True)}
-        return both if domain.name == "larger" else both | {"perplexity": generation_perplexity(domain, tokens)}
+        return both if domain.name == "epoch" else both | {"perplexity": generation_perplexity(domain, tokens)}
 
     return kept(domain, "statistics-sets", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
 

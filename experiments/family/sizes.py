@@ -1,9 +1,9 @@
 """Measures by model size and decoder, for stories and for news.
 
-    python experiments/family/sizes.py [books | news | larger]       minutes, after train.py and systems.py; larger after books
+    python experiments/family/sizes.py [books | news | epoch]       minutes, after train.py and systems.py; epoch after books
 
 The analogue of tab:mauve:expt:webtext-full, tab:mauve:expt:grover-appendix (news), tab:mauve:expt:wp-appendix (stories),
-tab:mauve:expt:beam-search and tab:mauve:expt:typical. Larger: models of stories that have read all of them once, beside those that have read 800,000 tokens.
+tab:mauve:expt:beam-search and tab:mauve:expt:typical. Epoch: models of stories that have read all of them once, beside those that have read 800,000 tokens.
 Writes sizes-DOMAIN.json, .md and .png beside this file.
 """
 
@@ -36,7 +36,7 @@ from claims import (
 )
 from measured import COUNTED, EMBEDDER, SCORED, comparison, features, kept, statistics, written
 from pictures import Panel, draw
-from settings import DOMAINS, FAMILY, LARGER, Domain, available
+from settings import DOMAINS, EPOCH, FAMILY, Domain, available
 from systems import COUNT, EVERY_SIZE, FEW, MIDDLE, System, generations, human
 
 from mallow import Comparison
@@ -46,7 +46,7 @@ HERE = Path(__file__).resolve().parent
 
 
 COMPARABLE = "nucleus 0.95 and typical 0.95 are comparable"
-TITLES = {"larger": "all stories"}
+TITLES = {"epoch": "all stories"}
 WITH_STYLE = "with style"
 STATISTICS = ("perplexity", "Zipf", "repetition", "distinct-4", "self-BLEU")
 
@@ -78,8 +78,8 @@ def tables_of(domain: Domain) -> str:
 
 
 def measures_of(domain: Domain) -> list[str]:
-    """The statistics of a domain: larger models have no larger one that could measure their perplexity."""
-    return [name for name in STATISTICS if (domain.name, name) != ("larger", "perplexity")]
+    """The statistics of a domain: models that have read all stories have no better one that could measure their perplexity."""
+    return [name for name in STATISTICS if (domain.name, name) != ("epoch", "perplexity")]
 
 
 def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Comparison, rows: dict) -> list[Claim]:
@@ -132,7 +132,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
         claims += by_size(domain, rows, scores, full)
     best = f"{middle} nucleus:0.95"
     others = [f"{middle} {each}" for each in ("nucleus:0.9", "nucleus:0.99", "ancestral")]
-    if domain.name == "larger" and {best, *others} <= have:
+    if domain.name == "epoch" and {best, *others} <= have:
         text = f"nucleus sampling is best at p = 0.95, of 0.9, 0.95, 0.99 and 1, {middle}"
         claim("fig:a:expt:model_selection:appendix", text, above_all(scores, best, others), best, *others)
     if tables_of(domain) == "books":
@@ -142,7 +142,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
             said = {"measure": verdict(b - a, float(np.hypot(a_error, b_error)))} | above(scores, *names)
             text = f"the discriminator, like MAUVE, rates nucleus 0.95 above {worse}, {middle}"
             claims.append(Claim("tab:mauve:expt:wp-appendix", text, said, f"accuracy {a:.3f} and {b:.3f}"))
-    return claims if domain.name == "larger" else claims + by_discriminator(domain, rows)  # of many systems
+    return claims if domain.name == "epoch" else claims + by_discriminator(domain, rows)  # of many systems
 
 
 def distances(rows: dict, measure: str, *names: str) -> list[tuple[float, float]]:
@@ -206,7 +206,7 @@ def by_discriminator(domain: Domain, rows: dict) -> list[Claim]:
 
 def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str, dict[str, float]]) -> None:
     scored, certified = {}, {}
-    groups = {"": FAMILY, ", all stories once": LARGER}
+    groups = {"": FAMILY, ", all stories once": EPOCH}
     for decoder, note in product(("greedy", "ancestral", "nucleus:0.95"), groups):
         sizes = [size for size in groups[note] if f"{size} {decoder}" in rows]
         at = [round(trained[size]["parameters"] / 1e6, 2) for size in sizes]
@@ -250,7 +250,7 @@ def styled(scores: Comparison, rows: dict, size: str) -> Claim:
 
 
 def run(domain: Domain) -> None:
-    systems, style = written(domain), domain.name != "larger"  # evidence as in the older page that stands beside it
+    systems, style = written(domain), domain.name != "epoch"  # evidence as in the older page that stands beside it
     scores = comparison(domain, systems, style=style)
     rows = table(domain, systems, scores)
     trained = json.loads((HERE / f"training-{domain.name}.json").read_text())
@@ -283,7 +283,7 @@ def run(domain: Domain) -> None:
     )
     page += "\n" + systems_table(rows)
     earlier = {}
-    if domain.name == "larger":
+    if domain.name == "epoch":
         every = json.loads((HERE / "sizes-books.json").read_text())["values"]
         page += "\nEvidence is by the features alone, as in sizes-books.md. Column *with style*: what is certified, at most, if the style of the texts counts too, as by default.\n"
         earlier = {name: row for name, row in every.items() if name.split()[-1] in ("reference", *EVERY_SIZE)}
