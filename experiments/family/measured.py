@@ -64,15 +64,26 @@ def kept(domain: Domain, key: str, content: object, work: Callable[[], object]) 
 
 
 def comparison(
-    domain: Domain, systems: Sequence[System], embedder: str = "own", *, new: int = NEW, full: bool = True
+    domain: Domain,
+    systems: Sequence[System],
+    embedder: str = "own",
+    *,
+    new: int = NEW,
+    full: bool = True,
+    style: bool = True,
 ) -> Comparison:
-    """All systems and other human text against the reference; not `full`: with MAUVE* in as many bins for all."""
+    """All systems and other human text against the reference; not `full`: with MAUVE* in as many bins for all; not `style`: evidence by features alone."""
 
     def work() -> object:
-        sets = texts_of(domain, systems, new=new)
-        return compared(human(domain, new=new), sets, find(domain, embedder)).to_json()
+        reference, sets = human(domain, new=new), texts_of(domain, systems, new=new)
+        if not style:
+            reference, *others = (
+                Samples(features=features(domain, each, embedder), ids=each.ids) for each in (reference, *sets.values())
+            )
+            sets = dict(zip(sets, others, strict=True))
+        return compared(reference, sets, find(domain, embedder) if style else None).to_json()
 
-    key = [system.name for system in systems], embedder, new, FEW
+    key = [system.name for system in systems], embedder, new, FEW, *(() if style else ("features",))
     found = Comparison.from_json(kept(domain, "comparison", key, work))
     return in_full_bins(domain, systems, found) if full and embedder == "own" and new == NEW else found
 
@@ -149,7 +160,7 @@ def statistics(domain: Domain, system: System | None) -> dict[str, tuple[float, 
         }
         error = [error_of_mean(values) if len(sets) > 1 else float("nan") for values in found.values()]
         both = {name: (float(np.mean(values)), one) for (name, values), one in zip(found.items(), error, strict=True)}
-        return both if domain.name == "larger" else both | {"perplexity": generation_perplexity(domain, tokens)}
+        return both if domain.name == "epoch" else both | {"perplexity": generation_perplexity(domain, tokens)}
 
     return kept(domain, "statistics-sets", (system, NEW, COUNTED, SCORED, domain.sizes[-1]), work)
 

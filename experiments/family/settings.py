@@ -39,7 +39,7 @@ SIZES = (
     Size("epoch 0.3M", 64, 3, 2, 5e-3),
     Size("epoch 1.1M", 128, 4, 4, 3e-3),
 )
-FAMILY, LARGER = [tuple(size.name for size in SIZES if ("epoch" in size.name) is more) for more in (False, True)]
+FAMILY, EPOCH = [tuple(size.name for size in SIZES if ("epoch" in size.name) is more) for more in (False, True)]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ BOOKS = "classic-books/classic_books_chunks.jsonl.gz"
 DOMAINS = {
     "books": Domain("books", BOOKS, 800_000, FAMILY),
     "news": Domain("news", "reuters/reuters_c50.jsonl.gz", 600_000, FAMILY),
-    "larger": Domain("larger", BOOKS, 10**9, LARGER),  # the same stories, all of them once
+    "epoch": Domain("epoch", BOOKS, 10**9, EPOCH),  # the same stories, all of them once
 }
 
 

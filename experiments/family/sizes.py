@@ -1,9 +1,9 @@
 """Measures by model size and decoder, for stories and for news.
 
-    python experiments/family/sizes.py [books | news | larger]       minutes, after train.py and systems.py; larger after books
+    python experiments/family/sizes.py [books | news | epoch]       minutes, after train.py and systems.py; epoch after books
 
 The analogue of tab:mauve:expt:webtext-full, tab:mauve:expt:grover-appendix (news), tab:mauve:expt:wp-appendix (stories),
-tab:mauve:expt:beam-search and tab:mauve:expt:typical. Larger: models of stories that have read all of them once, beside those that have read 800,000 tokens.
+tab:mauve:expt:beam-search and tab:mauve:expt:typical. Epoch: models of stories that have read all of them once, beside those that have read 800,000 tokens.
 Writes sizes-DOMAIN.json, .md and .png beside this file.
 """
 
@@ -27,6 +27,7 @@ from claims import (
     evidence,
     grid,
     monotone,
+    pair_text,
     published,
     rank_agreement,
     rising,
@@ -35,7 +36,7 @@ from claims import (
 )
 from measured import COUNTED, EMBEDDER, SCORED, comparison, features, kept, statistics, written
 from pictures import Panel, draw
-from settings import DOMAINS, FAMILY, LARGER, Domain, available
+from settings import DOMAINS, EPOCH, FAMILY, Domain, available
 from systems import COUNT, EVERY_SIZE, FEW, MIDDLE, System, generations, human
 
 from mallow import Comparison
@@ -45,6 +46,8 @@ HERE = Path(__file__).resolve().parent
 
 
 COMPARABLE = "nucleus 0.95 and typical 0.95 are comparable"
+TITLES = {"epoch": "all stories"}
+WITH_STYLE = "with style"
 STATISTICS = ("perplexity", "Zipf", "repetition", "distinct-4", "self-BLEU")
 
 
@@ -75,8 +78,8 @@ def tables_of(domain: Domain) -> str:
 
 
 def measures_of(domain: Domain) -> list[str]:
-    """The statistics of a domain: larger models have no larger one that could measure their perplexity."""
-    return [name for name in STATISTICS if (domain.name, name) != ("larger", "perplexity")]
+    """The statistics of a domain: models that have read all stories have no better one that could measure their perplexity."""
+    return [name for name in STATISTICS if (domain.name, name) != ("epoch", "perplexity")]
 
 
 def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Comparison, rows: dict) -> list[Claim]:
@@ -129,7 +132,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
         claims += by_size(domain, rows, scores, full)
     best = f"{middle} nucleus:0.95"
     others = [f"{middle} {each}" for each in ("nucleus:0.9", "nucleus:0.99", "ancestral")]
-    if domain.name == "larger" and {best, *others} <= have:
+    if domain.name == "epoch" and {best, *others} <= have:
         text = f"nucleus sampling is best at p = 0.95, of 0.9, 0.95, 0.99 and 1, {middle}"
         claim("fig:a:expt:model_selection:appendix", text, above_all(scores, best, others), best, *others)
     if tables_of(domain) == "books":
@@ -139,7 +142,7 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
             said = {"measure": verdict(b - a, float(np.hypot(a_error, b_error)))} | above(scores, *names)
             text = f"the discriminator, like MAUVE, rates nucleus 0.95 above {worse}, {middle}"
             claims.append(Claim("tab:mauve:expt:wp-appendix", text, said, f"accuracy {a:.3f} and {b:.3f}"))
-    return claims if domain.name == "larger" else claims + by_discriminator(domain, rows)  # of many systems
+    return claims if domain.name == "epoch" else claims + by_discriminator(domain, rows)  # of many systems
 
 
 def distances(rows: dict, measure: str, *names: str) -> list[tuple[float, float]]:
@@ -203,7 +206,7 @@ def by_discriminator(domain: Domain, rows: dict) -> list[Claim]:
 
 def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str, dict[str, float]]) -> None:
     scored, certified = {}, {}
-    groups = {"": FAMILY, ", all stories once": LARGER}
+    groups = {"": FAMILY, ", all stories once": EPOCH}
     for decoder, note in product(("greedy", "ancestral", "nucleus:0.95"), groups):
         sizes = [size for size in groups[note] if f"{size} {decoder}" in rows]
         at = [round(trained[size]["parameters"] / 1e6, 2) for size in sizes]
@@ -212,10 +215,11 @@ def picture(domain: Domain, rows: dict[str, dict[str, float]], trained: dict[str
             name = decoder + note
             scored[name] = at, [row["MAUVE*"][0] for row in own], [row["MAUVE*"][1] for row in own]
             certified[name] = at, [row["certified, at most"][0] for row in own]
+    title = TITLES.get(domain.name, domain.name)
     level = {"other human text": rows["human"]["MAUVE*"][0]}
     panels = [
-        Panel(f"{domain.name}: MAUVE*; bars: one standard error", "million parameters", scored, log=True, level=level),
-        Panel(f"{domain.name}: certified, MAUVE at most", "million parameters", certified, log=True),
+        Panel(f"{title}: MAUVE*; bars: one standard error", "million parameters", scored, log=True, level=level),
+        Panel(f"{title}: certified, MAUVE at most", "million parameters", certified, log=True),
     ]
     draw(HERE / f"sizes-{domain.name}.png", panels)
 
@@ -231,18 +235,30 @@ def cell(pair: tuple[float, float] | None) -> str:
 
 def systems_table(rows: dict[str, dict[str, tuple[float, float]]]) -> str:
     known = [name for name in STATISTICS if name in rows["reference"]]
-    columns = [*known, "discriminator", "MAUVE*", "certified, at most", "n"]
+    certified = ["certified, at most", *([WITH_STYLE] if any(WITH_STYLE in row for row in rows.values()) else [])]
+    columns = [*known, "discriminator", "MAUVE*", *certified, "n"]
     return grid(["system", *columns], [[name, *(cell(row.get(key)) for key in columns)] for name, row in rows.items()])
 
 
+def styled(scores: Comparison, rows: dict, size: str) -> Claim:
+    """What evidence that sees the style of the texts too says of nucleus sampling; its limits become a column of the table."""
+    for name, score in scores.scores.items():
+        rows[name][WITH_STYLE] = (score.certified["mauve"].high, 0.0)
+    both = f"{size} nucleus:0.95", f"{size} ancestral"
+    text = f"nucleus 0.95 is above ancestral, {size}, held-out evidence {WITH_STYLE}"
+    return Claim("tab:mauve:expt:webtext-full", text, above(scores, *both), pair_text(scores, *both))
+
+
 def run(domain: Domain) -> None:
-    systems = written(domain)
-    scores = comparison(domain, systems)
+    systems, style = written(domain), domain.name != "epoch"  # evidence as in the older page that stands beside it
+    scores = comparison(domain, systems, style=style)
     rows = table(domain, systems, scores)
     trained = json.loads((HERE / f"training-{domain.name}.json").read_text())
-    claims = judge(domain, systems, scores, comparison(domain, systems, full=False), rows)
+    claims = judge(domain, systems, scores, comparison(domain, systems, full=False, style=style), rows)
+    if not style:
+        claims.append(styled(comparison(domain, systems), rows, MIDDLE[domain.name]))
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
-    page = f"The family on {domain.name}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
+    page = f"The family on {TITLES.get(domain.name, domain.name)}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
     page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts"
     if "perplexity" in measures_of(domain):
         page += f", perplexity is of {SCORED} texts under the largest model, {domain.sizes[-1]}"
@@ -267,8 +283,9 @@ def run(domain: Domain) -> None:
     )
     page += "\n" + systems_table(rows)
     earlier = {}
-    if domain.name == "larger":
+    if domain.name == "epoch":
         every = json.loads((HERE / "sizes-books.json").read_text())["values"]
+        page += "\nEvidence is by the features alone, as in sizes-books.md. Column *with style*: what is certified, at most, if the style of the texts counts too, as by default.\n"
         earlier = {name: row for name, row in every.items() if name.split()[-1] in ("reference", *EVERY_SIZE)}
         trained = json.loads((HERE / "training-books.json").read_text()) | trained
         page += (

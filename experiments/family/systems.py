@@ -1,6 +1,6 @@
 """The systems of the family: a size and a decoder, its texts, and their features.
 
-    python experiments/family/systems.py [books | news | larger] [0/2]     writes all texts (or every second); continues where it stopped
+    python experiments/family/systems.py [books | news | epoch] [0/2]     writes all texts (or every second); continues where it stopped
 
 Each system continues the first 35 tokens of the same held-out texts by exactly 256 tokens; the reference are the human continuations of these
 prompts, and "human" are continuations of other texts by people, what a perfect model would give. Tokens are kept in the user's cache folder.
@@ -33,8 +33,8 @@ from mallow.generate import CausalModel, Prompt, decoder
 COUNT = 2000  # texts per system
 FEW = 250  # of beam search, which is slow
 PART = 250  # texts that are decoded together and kept in one file
-MIDDLE = {"books": "0.3M", "news": "0.3M", "larger": "epoch 0.3M"}  # the size that is decoded in all ways
-EMBEDS = {"books": ("books", "0.3M"), "news": ("news", "0.3M"), "larger": ("books", "0.3M")}  # the model that embeds
+MIDDLE = {"books": "0.3M", "news": "0.3M", "epoch": "epoch 0.3M"}  # the size that is decoded in all ways
+EMBEDS = {"books": ("books", "0.3M"), "news": ("news", "0.3M"), "epoch": ("books", "0.3M")}  # the model that embeds
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")
 P = (0.5, 0.8, 0.9, 0.95, 0.99)
 K = (5, 50, 500)
@@ -51,7 +51,7 @@ MIDDLE_ONLY = (
 ONLY = {
     "books": MIDDLE_ONLY,
     "news": ("top-k:50", "adversarial"),
-    "larger": ("nucleus:0.99", "nucleus:0.9", "typical:0.95", "top-k:50"),
+    "epoch": ("nucleus:0.99", "nucleus:0.9"),
 }
 RULES = {size.name: size for size in SIZES}
 

@@ -1,7 +1,7 @@
 """Models of one family by size: GPT-2's architecture, the same tokens for all, on stories and on news.
 
     pip install -e '.[dev]'
-    python experiments/family/train.py [books | news] [SIZE ...]     about an hour on one core; continues where it stopped
+    python experiments/family/train.py [books | news | epoch] [SIZE ...]     about an hour on one core; continues where it stopped
 
 A vocabulary of 2,048 byte pairs is fitted per domain; each size reads the same sequences in the same order, once. Weights are kept in the user's
 cache folder under a digest of the settings. Writes training-DOMAIN.json beside this file: parameters, held-out perplexity per token and per word.
