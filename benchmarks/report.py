@@ -10,19 +10,27 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
 STYLE = (
     "text{font:14px system-ui,sans-serif;fill:#1f2328}.page{fill:#fff}.mallow{fill:#7c3aed}.other{fill:#8c959f}"
-    "path{fill:none;stroke:#7c3aed;stroke-width:2}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.mallow{fill:#a78bfa}.other{fill:#6e7681}"
-    "path{stroke:#a78bfa}}"
+    "path{fill:none;stroke:#7c3aed;stroke-width:2}.ink{fill:#fff}.rule{stroke:#8c959f;stroke-opacity:.4}.hollow{fill-opacity:.15}"
+    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.mallow{fill:#a78bfa}.other{fill:#8b949e}"
+    ".ink{fill:#0d1117}path{stroke:#a78bfa}}"
 )
 SIZES = {"small": "(5,000 + 5,000) × 1,024", "large": "(50,000 + 50,000) × 2,048"}
 PICTURE, GROWTH = "benchmark-decision.svg", "benchmark-growth.svg"
+LETTERS = {
+    "mallow score --fast": "F",
+    "mallow score": "S",
+    "MMD": "D",
+    "energy distance": "E",
+    "mauve-text": "M",
+    "TF-IDF and logistic regression": "L",
+}  # of the ways in the picture
 
 
 def results(name: str) -> Any:
@@ -68,7 +76,7 @@ def embedding_rows() -> list[list[str]]:
 
 
 def minilm_rows() -> list[list[str]]:
-    """Tokens of a text; processor milliseconds of torch, of the default and of integer products; how many times faster these are."""
+    """Tokens of a text; processor milliseconds of torch, of the published graph and of the default; how many times faster this is."""
     measured = results("embedding")["minilm"]
     rows = []
     for lengths in ("32 tokens", "128 tokens", "256 tokens"):
@@ -135,48 +143,118 @@ def drawing(title: str, parts: list[str], height: int) -> str:
     )
 
 
-def decisions() -> dict[str, dict[str, tuple[int, float] | None]]:
-    """Alternative → way → samples per side and processor seconds of a decision; None: more samples than were tried.
+class Cost(NamedTuple):
+    """A way to decide: samples per side, processor seconds (NaN: not measured), and whether they find the gap in 80% of the trials."""
 
-    Alternatives of which some way is still to be measured are left out.
-    """
-    rows = results("decision")["rows"]
-    most = max(map(len, rows.values()))
+    samples: int
+    seconds: float
+    reached: bool
+
+    def __str__(self) -> str:
+        seconds = "" if math.isnan(self.seconds) else f" · {self.seconds:.2g} s"
+        return f"{'' if self.reached else '> '}{self.samples}{seconds}"
+
+
+def decisions() -> dict[str, dict[str, Cost]]:
+    """Alternative → way → its cost, with the largest number of samples that was tried where that is not enough."""
     return {
         row: {
-            way: (one["samples per side"], one["call (s)"] + one["embedding (s)"]) if "call (s)" in one else None
+            way: Cost(
+                one.get("samples per side", one.get("more than")),
+                one.get("call (s)", math.nan) + one.get("embedding (s)", 0.0),
+                "samples per side" in one,
+            )
             for way, one in ways.items()
         }
-        for row, ways in rows.items()
-        if len(ways) == most
+        for row, ways in results("decision")["rows"].items()
     }
 
 
-def shown_decision(one: tuple[int, float] | None) -> str:
-    """A cell of the table of decisions."""
-    return "not reached" if one is None else f"{one[0]} · {one[1]:.2g} s"
+def smollm2_seconds() -> float:
+    """Processor seconds of a text of 180 tokens, which is about 130 words, on both threads."""
+    measured = results("embedding")["smollm2"]["8–1024 tokens"]
+    return 2 * 180 / measured["tokens per second, ours"]
+
+
+def cheapest(ways: dict[str, Cost]) -> Cost | None:
+    """The cheaper command of mallow that reaches a decision."""
+    ours = [one for way, one in ways.items() if way.startswith("mallow") and one.reached]
+    return min(ours, key=lambda one: one.seconds, default=None)
+
+
+def compare_costs() -> str:
+    """In how many rows mallow is first, and how much more mauve-text takes, in words."""
+    rows = {row: ways for row, ways in decisions().items() if cheapest(ways) is not None}
+    count, undecided = len(decisions()), [row for row in decisions() if row not in rows]
+    fewest, fastest, cheaper, known, bounds = 0, 0, {}, [], []
+    for row, ways in rows.items():
+        others = {way: one for way, one in ways.items() if not way.startswith("mallow") and one.reached}
+        ours, best = [one for way, one in ways.items() if way.startswith("mallow") and one.reached], cheapest(ways)
+        fewest += min(one.samples for one in ours) <= min((one.samples for one in others.values()), default=math.inf)
+        faster = [way for way, one in others.items() if one.seconds < best.seconds]
+        fastest += not faster
+        for way in faster:
+            cheaper.setdefault(way, []).append(row)
+        (known if ways["mauve-text"].reached else bounds).append(ways["mauve-text"].seconds / best.seconds)
+    sentences = [
+        f"One of the two commands of mallow needs the fewest samples, or as few as the best other way, in {fewest} of {count} rows, "
+        f"and takes the fewest seconds in {fastest}."
+    ]
+    sentences += [f"{way} takes fewer seconds for {' and '.join(quoted(names))}." for way, names in cheaper.items()]
+    if undecided:
+        sentences.append(f"No command of mallow reaches 80% for {' and '.join(quoted(undecided))}.")
+    if known:
+        sentences.append(
+            f"mauve-text reaches 80% in {len(known)} of these rows, with {span(known)} times the seconds of the cheaper command of mallow."
+        )
+    if bounds:
+        sentences.append(f"mauve-text does not reach 80% in {len(bounds)} rows.")
+    measured = [ratio for ratio in bounds if not math.isnan(ratio)]
+    if measured:
+        sentences.append(f"Its decision with the largest number of samples takes {span(measured)} times as long there.")
+    return " ".join(sentences)
+
+
+def quoted(rows: Sequence[str]) -> list[str]:
+    """Names of rows, some of which contain a comma."""
+    return [f"“{row}”" for row in rows]
+
+
+def span(values: Sequence[float]) -> str:
+    """The least and the greatest of some ratios."""
+    least, most = (f"{value:,.2g}" if value < 10 else f"{value:,.0f}" for value in (min(values), max(values)))
+    return least if least == most else f"{least} to {most}"
 
 
 def decision_picture() -> str:
-    """Samples and processor seconds of each way and alternative, both on logarithmic axes."""
+    """Processor seconds of each way, one line for each alternative; hollow where the gap was not found in 80% of the trials."""
     found = decisions()
-    ways = list(next(iter(found.values())))
-    ours = [way for way in ways if way.startswith("mallow")]
+    ways = list(dict.fromkeys(way for row in found.values() for way in row))
+    left, bottom = 230, 60 + 30 * len(found)
+
+    def across(seconds: float) -> float:
+        return left + 130 * math.log10(min(max(seconds, 0.03), 300) / 0.03)
+
     parts = []
     for seconds in (0.1, 1, 10, 100):
-        x = 130 + 170 * math.log10(seconds / 0.1)
-        parts.append(f'<text x="{x:.0f}" y="312" text-anchor="middle">{seconds:g} s</text>')
-    for n in (25, 50, 100, 200):
-        parts.append(f'<text x="60" y="{275 - 62 * math.log2(n / 25):.0f}" text-anchor="end">{n}</text>')
-    for way_number, way in enumerate(ways):
-        kind = "mallow" if way in ours else "other"
-        for row in found.values():
-            if (one := row.get(way)) is not None:
-                x = 130 + 170 * math.log10(max(one[1], 0.03) / 0.1)
-                y = 266 - 62 * math.log2(one[0] / 25) + 5 * way_number
-                parts.append(f'<circle class="{kind}" cx="{x:.0f}" cy="{y:.0f}" r="5"><title>{way}</title></circle>')
-    parts.append('<text x="560" y="60" class="key">violet: mallow</text><text x="560" y="80">grey: others</text>')
-    return drawing("Samples per side against processor seconds of a right decision", parts, 330)
+        x = across(seconds)
+        parts.append(f'<line class="rule" x1="{x:.0f}" y1="42" x2="{x:.0f}" y2="{bottom - 12}"/>')
+        parts.append(f'<text x="{x:.0f}" y="{bottom + 6}" text-anchor="middle">{seconds:g} s</text>')
+    for number, (row, costs) in enumerate(found.items()):
+        y = 62 + 30 * number
+        parts.append(f'<text x="{left - 14}" y="{y + 5}" text-anchor="end">{row}</text>')
+        for way, one in sorted(costs.items(), key=lambda pair: pair[0].startswith("mallow")):  # ours on top
+            if math.isnan(one.seconds):
+                continue
+            kind = ("mallow" if way.startswith("mallow") else "other") + ("" if one.reached else " hollow")
+            x = across(one.seconds)
+            parts.append(f'<circle class="{kind}" cx="{x:.0f}" cy="{y}" r="10"><title>{way}: {one}</title></circle>')
+            ink = "ink" if one.reached else "key"
+            parts.append(f'<text class="{ink}" x="{x:.0f}" y="{y + 5}" text-anchor="middle">{LETTERS[way]}</text>')
+    keys = [f"{LETTERS[way]}: {way}" for way in ways]
+    for number, line in enumerate((keys[:4], [*keys[4:], "hollow: not found in 80% of the trials"])):
+        parts.append(f'<text class="key" x="20" y="{bottom + 32 + 20 * number}">{", ".join(line)}</text>')
+    return drawing("Processor seconds of a right decision", parts, bottom + 68)
 
 
 def growth_picture() -> str:
@@ -209,10 +287,9 @@ def page() -> str:
     about, ten = scores["about"], scores["ten"]
     smallest, *_, largest = growth()
     speed = [[shown, f"{ours:.1f} s", f"{theirs:.1f} s", f"{theirs / ours:.1f}"] for shown, ours, theirs in against_mauve_text()]  # fmt: skip
-    found = decisions()
-    ways = list(next(iter(found.values())))
-    trials, most = (results("decision")["about"][name] for name in ("trials", "most"))
-    decided = [[row, *(shown_decision(own.get(way)) for way in ways)] for row, own in found.items()]
+    found, most = decisions(), results("decision")["about"]
+    ways = list(dict.fromkeys(way for row in found.values() for way in row))
+    decided = [[row, *(str(own.get(way, "–")) for way in ways)] for row, own in found.items()]
     speed += [[f"embedding: {row[0]}", row[1], row[3], f"{float(row[3][:-2]) / float(row[1][:-2]):.1f}"] for row in embedding_rows()]  # fmt: skip
     return f"""# Benchmarks
 
@@ -221,14 +298,16 @@ Measured with mallow {about["mallow"]}, NumPy {about["numpy"]}, mauve-text 0.4.0
 
 ## What does a right decision cost?
 
-Samples per side with which a gap is found in 80% of {trials} trials or more at level 5%, and the processor seconds of one decision from texts to a verdict (`python benchmarks/decision.py`). The numbers of samples are doubled
-from 25 to {most}, and a cell has the first of these numbers that is enough. The machine was busy with other work, so that the seconds are upper bounds. mauve-text counts as finding a gap if its score is below all of 19 scores of the reference with itself. Each score then compares halves of the samples. Up to {most} samples
-per side, it finds none of the three gaps in 80% of the trials. TF-IDF with logistic regression takes the fewest seconds for greedy and contrastive text, but does not find top-k. In all three rows `mallow score --fast` needed
-no more samples than any other way, and the default, which embeds the texts, needed twice as many for top-k. Ten trials are few, and other alternatives have not been measured.
+Samples per side with which a gap is found in 80% of {most["trials"]} trials at level 5%, and the processor seconds of one decision from samples to a verdict (`python benchmarks/decision.py`). The numbers of samples are doubled
+from 25 to {most["most"]}{", but decoders to 400, because there are 1,000 prompts" if most["most"] > 400 else ""}, so that a cell is the first of them that is enough. A cell with > is not: it has the largest number that was tried. The machine was busy with other work, so that the seconds are upper bounds.
+MMD, the energy distance and mauve-text get the features of the default embedder. mauve-text counts as finding a gap if its score is below all of {most["splits"]} scores of the reference with itself, each between halves of the samples.
+Texts are embedded by MiniLM{" with `products=float32`" if most["embedder"].startswith("OnnxText") else ""}, and these {len(found)} alternatives were measured. Features of SmolLM2 were not tried in these rows: one text of 130 words takes about {smollm2_seconds():.1g} s of processor time.
+
+{compare_costs()}
 
 {table(["alternative", *ways], decided)}
 
-![Samples against seconds of a decision]({PICTURE})
+![Processor seconds of a right decision]({PICTURE})
 
 ## How fast is a score?
 
@@ -237,10 +316,10 @@ A comparison of ten systems takes {ten["that, times one score"]:.1f} times as lo
 
 {table(["call", "mallow", "mauve-text", "times faster"], speed)}
 
-The default embedder for texts, `minilm`, on one core with the model loaded, per text in processor time: torch with the same network in float32, the default, and `-E products=int8`
+The default embedder for texts, `minilm`, on one core with the model loaded, per text in processor time, compared with torch and the same network in float32, and with `-E products=float32`, which was the default before
 (onnxruntime {results("embedding")["minilm"]["onnxruntime"]}, a processor with 8-bit dot products).
 
-{table(["length", "torch", "minilm", "minilm, products=int8", "times faster than the default"], minilm_rows())}
+{table(["length", "torch", "minilm, products=float32", "minilm", "times faster than before"], minilm_rows())}
 
 ## How does it grow, and how much memory does it need?
 

