@@ -37,8 +37,9 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy --strict src
 
+# Commands that tests start find the compiled modules, even if the shell forbids to write them.
 unit: $(STAMP)
-	MALLOW_DEVELOPMENT=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= MALLOW_DEVELOPMENT=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal
 
 docs: $(STAMP)
 	$(BIN)/python docs/commands.py

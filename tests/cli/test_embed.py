@@ -96,7 +96,7 @@ def test_a_folder_of_shards_goes_on_after_an_interruption(mallow, home):
     assert sum(sys.modules["letters"].Lengths.calls) == 200
     assert read("features").require_features().tolist() == [[len(t), len(t.split())] for t in read("human.jsonl").texts]
     code, _, err = mallow("embed in -e minilm -E max_length=8 -o short")
-    assert (code, "short: 2 files, 200 x 384, OnnxText" in err, "max_length=8" in err) == (0, True, True)
+    assert (code, "short: 2 files, 200 x 384, MiniLM" in err, "max_length=8" in err) == (0, True, True)
     with (home / "in" / "part-1.jsonl").open("a") as file:
         file.write('\n{"id": 1}')
     code, _, err = mallow("embed in -e letters:Lengths -o others-v1.2 --skip-bad")
