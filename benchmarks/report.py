@@ -200,18 +200,18 @@ def compare_costs() -> str:
         f"One of the two commands of mallow needs the fewest samples, or as few as the best other way, in {fewest} of {count} rows, "
         f"and takes the fewest seconds in {fastest}."
     ]
-    sentences += [f"{way} takes fewer seconds for {' and '.join(quoted(names))}." for way, names in cheaper.items()]
+    sentences += [f"{way} takes fewer seconds for {', '.join(quoted(names))}." for way, names in cheaper.items()]
     if undecided:
         sentences.append(f"No command of mallow reaches 80% for {' and '.join(quoted(undecided))}.")
     if known:
         sentences.append(
             f"mauve-text reaches 80% in {len(known)} of these rows, with {span(known)} times the seconds of the cheaper command of mallow."
         )
-    if bounds:
-        sentences.append(f"mauve-text does not reach 80% in {len(bounds)} rows.")
     measured = [ratio for ratio in bounds if not math.isnan(ratio)]
     if measured:
-        sentences.append(f"Its decision with the largest number of samples takes {span(measured)} times as long there.")
+        sentences.append(
+            f"In the other {len(bounds)} rows it does not reach 80%, and its decision with the most samples that were tried takes {span(measured)} times as long as the command of mallow that does."
+        )
     return " ".join(sentences)
 
 
