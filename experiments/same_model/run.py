@@ -228,6 +228,7 @@ def report(results: dict[str, dict]) -> str:
         "",
         f"A trial draws {PROMPTS} of {variants.REQUESTS} prompts, and samples of these without replacement from a pool of {pool} for each prompt and variant.",
         "Trials share samples, so a share is less certain than as many independent trials would make it, above all with 10 samples.",
+        "Completions of the model have other random numbers than those of all variants.",
         "For the model against itself, two pools are dealt anew in each trial. The peer has no answer for one sample of each prompt;",
         "it exchanges samples of all prompts with each other, which makes it cautious where each prompt has equally many.",
     ]
