@@ -355,13 +355,25 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     # one model or two
     (
         "docs/how-to/questions.md",
-        "rounding its weights to 4 bits was detected in {:.0f}% of {} trials, a temperature of 0.9 rather than 1 in {:.0f}%, "
-        "top-p 0.9 in {:.0f}%, and rounding to 8 bits in {:.0f}%",
+        "rounding its weights to 3 bits was detected in {:.0f}% of {} trials, to 4 bits in {:.0f}%, to 8 bits in {:.0f}%, a system "
+        "prompt in {:.0f}%, a fine-tune in {:.0f}%, a watermark in {:.0f}%, a temperature of 0.9 rather than 1 in {:.0f}%, and "
+        "top-p 0.9 in {:.0f}%",
         "experiments/same_model/run.json",
         lambda d: [
-            100 * d["power"]["4 bits"]["5"]["mallow"],
-            d["power"]["4 bits"]["5"]["trials"],
-            *(100 * d["power"][name]["5"]["mallow"] for name in ("temperature 0.9", "top-p 0.9", "8 bits")),
+            100 * d["power"]["3 bits"]["5"]["mallow"],
+            d["power"]["3 bits"]["5"]["trials"],
+            *(
+                100 * d["power"][name]["5"]["mallow"]
+                for name in (
+                    "4 bits",
+                    "8 bits",
+                    "system prompt",
+                    "fine-tune",
+                    "watermark",
+                    "temperature 0.9",
+                    "top-p 0.9",
+                )
+            ),
         ],
     ),
     (

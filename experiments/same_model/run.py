@@ -8,12 +8,13 @@ PARTs: `generate` (half an hour of processor time; completions are kept in the u
 of them is added), `power` (how often each variant is told from SmolLM2-135M, by samples per prompt), `nulls` (how often
 the model is told from itself), `within` (the peer's statistic with exchanges within prompts). See `variants.py` for the variants.
 
-A trial draws 25 of 40 prompts, and of each some of the samples of both models without replacement: each trial alone is
-as good as new samples, but trials share samples. A trial of a null deals the samples of the model and of itself to two
-sides anew. Both tests see the same completions in each trial. The peer's test is its Hamming kernel on characters with
-1,000 permutations, its default; its kernel is computed once for each trial here rather than once for each permutation,
-and its own function is called for the observed statistic, which has to be the same. It has no answer for one sample of
-each prompt. Writes run.json, run.md and run.png beside this file.
+A trial draws 25 of 32 prompts, and of each some of the samples of both models without replacement: each trial alone is
+as good as new samples, but trials share samples. The model's samples are those of "itself", which have other random
+numbers than those of all variants: with the same random numbers both sides would be alike. A trial of a null deals the
+samples of the model and of itself to two sides anew. Both tests see the same completions in each trial. The peer's
+test is its Hamming kernel on characters with 1,000 permutations, its default; its kernel is computed once for each
+trial here rather than once for each permutation, and its own function is called for the observed statistic, which has
+to be the same. It has no answer for one sample of each prompt. Writes run.json, run.md and run.png beside this file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import variants
-from variants import BASE, VARIANTS, completions, requests
+from variants import BASE, MODEL, VARIANTS, completions, requests
 
 import mallow
 from mallow import Samples
@@ -48,7 +49,7 @@ Rows = np.ndarray
 @cache
 def embedded() -> dict[str, Samples]:
     """Completions of all variants that have them, with what `same_model` looks at by default, and their texts."""
-    known = [name for name in VARIANTS if all(variants.is_complete(name, part) for part in range(variants.PARTS))]
+    known = [name for name in VARIANTS if variants.is_complete(name)]
     return embed_all({name: completions(name) for name in known}, "style", prompts="joint")
 
 
@@ -119,11 +120,11 @@ def judge_both(a: Samples, b: Samples, size: int, rng: np.random.Generator) -> t
 
 
 def draws(variant: str, size: int, trials: int, seed: int) -> Iterator[tuple[float, float]]:
-    pools = rows_by_prompt(BASE), rows_by_prompt(variant)
+    pools = rows_by_prompt(MODEL), rows_by_prompt(variant)
     for number in range(trials):
         rng = np.random.default_rng([seed, number, size])
         a, b = trial(pools, size, rng)
-        yield judge_both(embedded()[BASE].take(a), embedded()[variant].take(b), size, rng)
+        yield judge_both(embedded()[MODEL].take(a), embedded()[variant].take(b), size, rng)
 
 
 def summary(p_values: list[tuple[float, float]], size: int) -> dict[str, float | None]:
@@ -135,7 +136,7 @@ def power(seed: int, trials: int, kept: dict[str, dict[str, dict]]) -> Iterator[
     """The cells of each variant as soon as they are known; those of an earlier run with as many trials are kept."""
     for variant in VARIANTS:
         done = kept.get(variant, {}).get(str(SIZES[-1]), {}).get("trials") == trials
-        if variant not in (BASE, "itself") and variant in embedded() and not done:
+        if variant not in (BASE, MODEL) and variant in embedded() and not done:
             kept = kept | {variant: {str(n): summary(list(draws(variant, n, trials, seed)), n) for n in SIZES}}
             print(variant, kept[variant], flush=True)
             yield {name: kept[name] for name in VARIANTS if name in kept}
@@ -144,15 +145,15 @@ def power(seed: int, trials: int, kept: dict[str, dict[str, dict]]) -> Iterator[
 def within(seed: int, trials: int, kept: dict[str, dict]) -> Iterator[dict[str, dict[str, float]]]:
     """The share of the same trials in which the peer's statistic differs if samples change sides within prompts."""
     for variant in VARIANTS:
-        if variant in (BASE, "itself", *kept) or variant not in embedded():
+        if variant in (BASE, MODEL, *kept) or variant not in embedded():
             continue
         shares = {}
         for size in SIZES[1:]:
             found = []
             for number in range(trials):
                 rng = np.random.default_rng([seed, number, size])
-                rows = trial((rows_by_prompt(BASE), rows_by_prompt(variant)), size, rng)
-                sides = [embedded()[name].take(own) for name, own in zip((BASE, variant), rows, strict=True)]
+                rows = trial((rows_by_prompt(MODEL), rows_by_prompt(variant)), size, rng)
+                sides = [embedded()[name].take(own) for name, own in zip((MODEL, variant), rows, strict=True)]
                 found.append(peer_judge(*sides, rng, within=True) < LEVEL)
             shares[str(size)] = float(np.mean(found))
         kept = kept | {variant: shares}
@@ -163,10 +164,10 @@ def within(seed: int, trials: int, kept: dict[str, dict]) -> Iterator[dict[str, 
 def nulls(seed: int, trials: int, _kept: dict[str, dict]) -> Iterator[dict[str, dict]]:
     """The samples of the model and of itself are one pool; each trial deals those of a prompt to two sides."""
     results = {}
-    first, second = (embedded()[name] for name in (BASE, "itself"))
+    first, second = (embedded()[name] for name in (BASE, MODEL))
     both = join(first, second)
     pools = [
-        np.concatenate([a, b + len(first)]) for a, b in zip(rows_by_prompt(BASE), rows_by_prompt("itself"), strict=True)
+        np.concatenate([a, b + len(first)]) for a, b in zip(rows_by_prompt(BASE), rows_by_prompt(MODEL), strict=True)
     ]
     for size in SIZES:
         found = []
@@ -177,7 +178,7 @@ def nulls(seed: int, trials: int, _kept: dict[str, dict]) -> Iterator[dict[str, 
             a, b = trial(([rows[:half] for rows in dealt], [rows[half:] for rows in dealt]), size, rng)
             found.append(judge_both(both.take(a), both.take(b), size, rng))
         results[str(size)] = summary(found, size)
-        print("itself", size, results[str(size)], flush=True)
+        print(MODEL, size, results[str(size)], flush=True)
     yield results
 
 
@@ -222,15 +223,16 @@ def report(results: dict[str, dict]) -> str:
         lines += [f"| variant | {head.partition(' | ')[2]} |", "|---|" + "---|" * (len(SIZES) - 1)]
         for variant, shares in results["within"].items():
             lines.append(f"| {variant} | " + " | ".join(f"{share:.2f}" for share in shares.values()) + " |")
-    pool = variants.EACH * variants.PARTS
+    pool = variants.EACH
     lines += [
         "",
         f"A trial draws {PROMPTS} of {variants.REQUESTS} prompts, and samples of these without replacement from a pool of {pool} for each prompt and variant.",
-        f"Trials share samples: with {pool} samples they differ in their prompts only, and say little more than one draw.",
+        "Trials share samples, so a share is less certain than as many independent trials would make it, above all with 10 samples.",
+        "Completions of the model have other random numbers than those of all variants.",
         "For the model against itself, two pools are dealt anew in each trial. The peer has no answer for one sample of each prompt;",
         "it exchanges samples of all prompts with each other, which makes it cautious where each prompt has equally many.",
     ]
-    missing = [name for name in VARIANTS if name not in results.get("power", {}) and name not in (BASE, "itself")]
+    missing = [name for name in VARIANTS if name not in results.get("power", {}) and name not in (BASE, MODEL)]
     if missing:
         lines += ["", f"Not measured yet: {', '.join(missing)}. The command adds them."]
     return "\n".join(lines) + "\n"

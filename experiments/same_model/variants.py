@@ -29,16 +29,16 @@ from mallow.embed import default_cache
 from mallow.generate import CausalModel, GenerationPlan, NextToken, Prompt, generate_file
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-REQUESTS, WORDS, NEW, EACH = 40, 15, 20, 10  # prompts; words of a text in each; new tokens; samples of a part
-PARTS = 1  # of completions, with other random numbers
+REQUESTS, WORDS, NEW, EACH = 32, 15, 12, 20  # prompts; words of a text in each; new tokens; samples of each prompt
 GROUP = 64  # inputs that share a scale when weights are rounded
 BIAS = 1.0  # what the watermark adds to logits
 STEPS, ROWS, LENGTH, RATE = 200, 1, 24, 5e-4  # of the fine-tune: steps, texts and tokens of a step, learning rate
 SYSTEM = "You are a helpful assistant."
 BASE = "the same model"
+MODEL = "itself"  # with other random numbers than all other completions
 VARIANTS = {  # name in the table: decoder
     BASE: "ancestral",
-    "itself": "ancestral",
+    MODEL: "ancestral",
     "temperature 0.9": "temperature:0.9",
     "top-p 0.9": "nucleus:0.9",
     "8 bits": "ancestral",
@@ -89,28 +89,28 @@ def prompts(model: NextToken, system: str | None) -> list[Prompt]:
     ]
 
 
-def path(variant: str, part: int) -> Path:
-    return folder() / f"{variant.replace(' ', '-')}-{part}.jsonl"
+def path(variant: str) -> Path:
+    return folder() / f"{variant.replace(' ', '-')}.jsonl"
 
 
-def complete(variant: str, part: int) -> None:
+def complete(variant: str) -> None:
     """Write the completions of a variant, or what is missing of them."""
     model = load(variant)
-    plan = GenerationPlan(n=EACH, max_new=NEW, rng=part + (100 if variant == "itself" else 0))
+    plan = GenerationPlan(n=EACH, max_new=NEW, rng=100 if variant == MODEL else 0)
     system = SYSTEM if variant == "system prompt" else None
-    print(variant, part, file=sys.stderr, flush=True)
-    generate_file(model, prompts(model, system), VARIANTS[variant], path(variant, part), plan)
+    print(variant, file=sys.stderr, flush=True)
+    generate_file(model, prompts(model, system), VARIANTS[variant], path(variant), plan)
 
 
 def completions(variant: str) -> Samples:
     """All completions of a variant, in the order of the prompts; an empty one is a full stop."""
-    rows = [json.loads(line) for part in range(PARTS) for line in path(variant, part).read_text().splitlines()]
+    rows = [json.loads(line) for line in path(variant).read_text().splitlines()]
     rows.sort(key=lambda row: int(row["id"]))
     return Samples(texts=[row["text"] or "." for row in rows], prompts=[row["prompt"] for row in rows])
 
 
-def is_complete(variant: str, part: int) -> bool:
-    file = path(variant, part)
+def is_complete(variant: str) -> bool:
+    file = path(variant)
     return file.exists() and len(file.read_text().splitlines()) == REQUESTS * EACH
 
 
@@ -207,10 +207,9 @@ def fine_tune(model: Any) -> None:
 
 
 def generate_all() -> None:
-    for part in range(PARTS):
-        for variant in VARIANTS:
-            if not is_complete(variant, part):
-                complete(variant, part)
+    for variant in VARIANTS:
+        if not is_complete(variant):
+            complete(variant)
 
 
 if __name__ == "__main__":
