@@ -250,6 +250,15 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         lambda d: share_reached(d["chosen"] + d["confirmed"]),
     ),
     (
+        f"{HONESTY}/README.md",
+        "The interval of an estimated share of {:.0f}, {:.0f}, {:.0f} and {:.0f}% holds in {:.1f}, {:.1f}, {:.1f} and {:.1f}%",
+        f"{HONESTY}/shares.json",
+        lambda d: [
+            *(100 * row["share"] for row in d["estimates"]),
+            *(100 * row["covered"] / row["trials"] for row in d["estimates"]),
+        ],
+    ),
+    (
         "docs/integrations.md",
         "(400 runs of 100 looks: {:.1f} to {:.1f}%",
         f"{HONESTY}/monitor.json",

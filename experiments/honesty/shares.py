@@ -1,6 +1,6 @@
 """Are the shares of `Score.shares` at least what is printed, and does the interval of `estimate_share` hold the true share?
 
-    python experiments/honesty/shares.py [--trials 400] [--seed 1914]      a quarter of an hour on one core
+    python experiments/honesty/shares.py [--trials 400] [--seed 1914]      six minutes on one core
 
 Known pairs: Gaussians in eight dimensions, a share of whose samples is moved. Counted are trials in which a printed bound exceeds the
 truth, where 5% are allowed, and intervals that miss the planted share. The factor of the limits was chosen with seed 14. Writes shares.json and shares.md beside this file;
