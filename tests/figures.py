@@ -39,7 +39,7 @@ def first_by_samples(data: dict[str, Any]) -> list[int]:
     """In how many rows a command of mallow needs the fewest samples, and the number of rows."""
 
     def fewest(ways: dict[str, Any], *, ours: bool) -> float:
-        found = [one["samples per side"] for way, one in ways.items() if way.startswith("mallow") == ours]
+        found = [one.get("samples per side") for way, one in ways.items() if way.startswith("mallow") == ours]
         return min((n for n in found if n is not None), default=math.inf)
 
     rows = data["rows"].values()
