@@ -204,7 +204,7 @@ def _common_lengths(sets: Sets) -> dict[str, list[str]]:
 
 
 def _first_words(text: str, count: int) -> str:
-    """The beginning of a text with so many words."""
+    """The beginning of a text, with `count` words."""
     parts = text.split(maxsplit=count)
     return text if len(parts) <= count else text[: text.rindex(parts[count])].rstrip()
 

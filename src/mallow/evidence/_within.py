@@ -67,8 +67,8 @@ class PromptTest:
     by_prompt : dict
         The p-value of each prompt with several samples of both sides.
     strength : float
-        How large the difference is, in standard errors without a difference: that of the p-value, or, if no permutation
-        reached the observed value, that of the sum over prompts if it is larger.
+        How large the difference is, in standard errors without a difference. It is computed from the p-value. If no
+        permutation reached the observed value, it is computed from the sum over prompts, if that gives more.
     spread : float
         The standard error of `strength`, since prompts differ in their differences; at least 1.
     """
