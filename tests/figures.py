@@ -251,6 +251,16 @@ CLAIMS: list[tuple[str, str, str, Callable[[Any], Any]]] = [
     ),
     (
         f"{HONESTY}/README.md",
+        "without drift {} of {} streams raise an alarm (with a tolerance {} of {}), {} of {} of alibi-detect's online MMD with an expected run time of 500 samples, and {} of {} of evidently's preset",
+        f"{HONESTY}/drift.json",
+        lambda d: [
+            number
+            for name in ("mallow, any gap", "mallow, tolerance 0.9", "alibi-detect, run time 500", "evidently")
+            for number in (sum(look is not None for look in d[name]["no drift"]), len(d[name]["no drift"]))
+        ],
+    ),
+    (
+        f"{HONESTY}/README.md",
         "The interval of an estimated share of {:.0f}, {:.0f}, {:.0f} and {:.0f}% holds in {:.1f}, {:.1f}, {:.1f} and {:.1f}%",
         f"{HONESTY}/shares.json",
         lambda d: [
