@@ -162,7 +162,7 @@ def report(results: dict) -> str:
         lines.append(f"| {name} | {' and '.join(map(str, [len(null), *counts]))} | {' | '.join(cells)} |")
     lines += [
         "",
-        "With so few streams a share is rough, and a delay is the middle of a few. "
+        "With ten streams a share is rough, and a delay is the middle of five. "
         + (f"Not run: {', '.join(absent)}. " if (absent := [name for name in DETECTORS if name not in results]) else "")
         + "–: not run. An alarm of mallow holds at any look, for as long as one watches. The run time of alibi-detect is the expected number of samples until a false alarm, so some false alarms are meant; "
         "for 5% in 5,000 samples it would have to be about 97,000, and bootstraps ten times as many. evidently tests each window by itself; the change moves one column of four, and its rule asks for half of them. The tolerance of 0.9 does not ask for an alarm at a shift of "
