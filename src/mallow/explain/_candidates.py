@@ -103,7 +103,7 @@ def numbers_apart(model: float, reference: float) -> tuple[str, str]:
 def contrast(more: str, less: str, numbers: str, *, times: float = 1.0, least: float = 1.0) -> Phrase:
     """The phrase for a trait of which the model has more, or less, than the reference.
 
-    `numbers` gets the two means, each so many `times` as large. There is no phrase for a ratio below `least`.
+    `numbers` gets the two means, each multiplied by `times`. There is no phrase for a ratio below `least`.
 
     Examples
     --------

@@ -1,24 +1,24 @@
 """Drawing on matplotlib axes: frontiers, scores, curves of a hyperparameter, rank ranges.
 
-Systems differ in colour, dash and marker, so pictures remain readable in grey.
+Systems differ in colour, dash and marker, so pictures remain readable in grey. Results are drawn through the protocol
+`Drawable`, since this module must not import them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from mallow._optional import optional
+from mallow.results._table import Estimate
 from mallow.theory import Array, Frontier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
 else:
     Axes = Any  # matplotlib is loaded when something is drawn
-
-Drawable = Any  # a score, which is in a package above this one
 
 
 # Six steps of grey, and apart by at least 20 (CIE 1976) for every kind of colour vision, as tests/test_colours.py
@@ -335,6 +335,42 @@ def _plain(name: str) -> str:
     """A name as plain text, so that dollars, line breaks and a leading underscore have no special effect."""
     shown = " ".join(name.split()).replace("$", r"\$")
     return f"\u200b{shown}" if shown.startswith("_") else shown
+
+
+class Drawable(Protocol):
+    """The parts of a score for drawing."""
+
+    @property
+    def mauve(self) -> float:
+        """Area summary."""
+
+    @property
+    def interval(self) -> dict[str, tuple[float, float]]:
+        """The range of each summary for repeat samples; empty if not known."""
+
+    @property
+    def certified(self) -> dict[str, Estimate]:
+        """The certified bound of each summary; empty if nothing was certified."""
+
+    @property
+    def self_score(self) -> dict[str, float]:
+        """The score of the reference against itself."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """Mean curve."""
+
+    @property
+    def certified_frontier(self) -> Frontier | None:
+        """The certified curve."""
+
+    @property
+    def band(self) -> tuple[Frontier, Frontier] | None:
+        """Smallest and largest costs over the repeats."""
+
+    @property
+    def scale(self) -> float:
+        """The constant c."""
 
 
 def exponentiated_points(frontier: Frontier, scale: float) -> tuple[Array, Array]:
