@@ -117,7 +117,11 @@ def _strength(p_value: float) -> float:
 
 def _find_within(spaces: Mapping[str, Space], units: Units, system: int) -> Within | None:
     """The samples that can be exchanged within units; None if too few units have several of both sides."""
-    within = Within(spaces, *rows_of_pair(next(iter(spaces.values())), units, system))
+    rows, unit, is_reference = rows_of_pair(next(iter(spaces.values())), units, system)
+    several = np.minimum(*(np.bincount(unit[side], minlength=unit[-1] + 1) for side in (is_reference, ~is_reference)))
+    if np.count_nonzero(several >= 2) < _FEWEST_UNITS:
+        return None
+    within = Within(spaces, rows, unit, is_reference)
     return within if len(within.units) >= _FEWEST_UNITS else None
 
 
