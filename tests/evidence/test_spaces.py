@@ -179,6 +179,29 @@ class TestSpaces:
         comparison = mallow.compare(reference, {"near": near, "far": far}, repeats=1)
         assert comparison.winner == "near"
 
+    @pytest.mark.parametrize("engine", [None, "threads"], ids=["in memory", "in chunks"])
+    def test_a_space_of_one_system_does_not_decide_between_two(self, engine):
+        """Both are equally far; the gap is clearest in a space that was only given for one of them."""
+        reference, first = self.sides(0.3, 1.5, size=200)
+        second = self.sides(0.3, 1.5, size=200, seed=1)[1]
+        second = Samples(features=second.features)
+        for systems in ({"first": first, "second": second}, {"second": second, "first": first}):
+            comparison = mallow.compare(reference, systems, repeats=1, engine=engine)
+            scores = comparison.scores
+            assert scores["first"].certified["mauve"].high < scores["second"].certified["mauve"].value
+            assert comparison.winner is None
+            assert comparison.differences[0].p_value["mauve"] > 0.05
+
+    def test_prompts_of_one_system_do_not_decide_between_two(self, dealt):
+        """Both are dealt to other prompts, but one has too few of the reference's prompts to be judged with them."""
+        reference, model = dealt
+        comparison = mallow.compare(
+            reference, {"all": model, "half": model.take(range(30))}, embedder="style", repeats=1
+        )
+        assert comparison.scores["all"].certified["mauve"].high < 0.3
+        assert comparison.scores["half"].certified["mauve"].high == 1.0
+        assert comparison.winner is None
+
 
 @pytest.fixture
 def pictures(tmp_path):

@@ -140,6 +140,39 @@ class WideRows:
         yield from self.rows.scan(partial(_call_wide, function), self.more.T, *along)
 
 
+@dataclass(frozen=True, eq=False)
+class SomeColumns:
+    """Rows with only some of their columns."""
+
+    rows: Rows
+    columns: Indices
+
+    @property
+    def width(self) -> int:
+        """The number of these columns."""
+        return len(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, places: Indices) -> Features:
+        """Some rows."""
+        return self.rows.take(places)[:, self.columns]
+
+    def scan(self, function: Callable[..., Result], *along: NDArray[Any]) -> Iterator[tuple[slice, Result]]:
+        """See `Rows.scan`."""
+        yield from self.rows.scan(partial(_call_some, function, self.columns), *along)
+
+
+def _call_some(function: Callable[..., Result], columns: Indices, rows: Features, *along: NDArray[Any]) -> Result:
+    return function(rows[:, columns], *along)
+
+
+def select_columns(rows: Features | Rows, columns: Indices) -> Features | Rows:
+    """Rows with only these columns, in memory if they were."""
+    return rows[:, columns] if isinstance(rows, np.ndarray) else SomeColumns(rows, columns)
+
+
 def _call_wide(function: Callable[..., Result], rows: Features, more: NDArray[Any], *along: NDArray[Any]) -> Result:
     return function(_join(rows, more.T), *along)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mallow.estimate import Features
 from mallow.evidence._blocks import Rows as RowSource
-from mallow.evidence._blocks import WideRows
+from mallow.evidence._blocks import WideRows, select_columns
 from mallow.evidence._certificate import Certificate, certify
 from mallow.evidence._evidence import (
     LEVEL,
@@ -97,25 +97,46 @@ class HeldOut:
         """The differences between the certified summaries of two systems, with intervals and p-values.
 
         Systems of different sizes are cut to the smaller number of units, because a witness learns more from more
-        units, and the larger system would seem to be farther away. A significant order must survive richer views. If
-        they reverse it, it is not claimed.
+        units, and the larger system would seem to be farther away. For the same reason both are judged by the spaces
+        that both have. A significant order must survive richer views. If they reverse it, it is not claimed.
         """
-        joint = self.samples[first][0] is not self.samples[second][0]  # an embedder gave each pair its own space
-        if joint or self.widths.get(first) != self.widths.get(second):
-            return subtract_certificates(self.certificates[first], self.certificates[second])
+        if self._spaces(first) != self._spaces(second):
+            return self._with_shared_spaces(first, second).difference(first, second)
         size = min(self._model_units(first), self._model_units(second))
         certificates = self._certificate(first, size), self._certificate(second, size)
-        if is_undecided(*certificates):
+        joint = self.samples[first][0] is not self.samples[second][0]  # an embedder gave each pair its own space
+        if is_undecided(*certificates) and not joint:
             cut = [self._cut(name, size) for name in (first, second)]
             sets = cut[0].units.sets[0], cut[0].units.sets[1], cut[1].units.sets[1]
             both = [*cut[0].source, cut[1].source[1]]
             learner = make_learner(self.measure.witness, both, Units(sets, self.units.keys), self.widths.get(first))
             difference = difference_between(learner, (1, 2), certificates, self.measure.divergence)
-        else:  # a common witness would not change the verdict
+        else:  # a common witness would not change the verdict, or there is none
             difference = subtract_certificates(*certificates)
         if difference.p_value["mauve"] < LEVEL and not self._survives_richer_views(first, second, size, difference):
             return difference.undecided()
         return difference
+
+    def _spaces(self, name: str) -> dict[str, int]:
+        """The columns of each space of a system, in the first one only those of the prompt beside the features."""
+        widths = self.widths.get(name, {})
+        return {**widths, "": max(0, widths.get("", 0) - self.samples[name][0].width)}
+
+    def _with_shared_spaces(self, first: str, second: str) -> HeldOut:
+        """The same evidence, with certificates of two systems by the columns that both have."""
+        sources, certificates, widths = dict(self.sources), dict(self.certificates), dict(self.widths)
+        both = self._spaces(first), self._spaces(second)
+        shared = [space for space, width in both[0].items() if both[1].get(space) == width]
+        for name in (first, second):
+            of_system = {"": self.samples[name][0].width} | {space: self.widths[name][space] for space in shared}
+            starts = dict(zip(self.widths[name], np.cumsum([0, *self.widths[name].values()]), strict=False))
+            columns = np.concatenate([starts[space] + np.arange(width) for space, width in of_system.items()])
+            x, y = (select_columns(rows, columns) for rows in self.sources[name])
+            units = self.units.pair(list(self.samples).index(name) + 1)
+            scores = make_learner(self.measure.witness, (x, y), units, of_system).scores(1)
+            certificates[name] = certify(scores[0], scores[1], units, self.measure.divergence, self.measure.area_scale)
+            sources[name], widths[name] = (x, y), of_system
+        return replace(self, sources=sources, certificates=certificates, widths=widths, of_cuts={})
 
     def _model_units(self, name: str) -> int:
         number = list(self.samples).index(name) + 1
