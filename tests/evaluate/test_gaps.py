@@ -55,6 +55,18 @@ def test_units_that_both_pairs_share_cancel():
     assert shared[1] - shared[0] < 0.2 * (separate[1] - separate[0])
 
 
+def test_a_space_of_one_pair_does_not_decide():
+    """Both gaps are equally large; one is clearest in a space that the other pair does not have."""
+    rng = np.random.default_rng(3)
+    first, second = pair(0.3, 6), pair(0.3, 7)
+    apart = [rng.normal(shift, 1.0, size=(200, 3)) for shift in (0.0, 2.0)]
+    first = tuple(mallow.Samples(features=x, spaces={"mine": more}) for x, more in zip(first, apart, strict=True))
+    result = mallow.compare_gaps({"first": first, "second": second}, repeats=1)
+    assert mallow.score(*first, repeats=1).certified["mauve"].high < 0.1
+    assert result.larger is None
+    assert {score.signature.spaces for score in result.scores.values()} == {""}
+
+
 def test_the_larger_pair_is_cut_to_the_smaller():
     x, y = pair(0.5, 3, n=260)
     result = mallow.compare_gaps({"small": pair(0.5, 4, n=150), "large": (x, y)}, repeats=1)

@@ -23,6 +23,7 @@ from mallow.evidence import (
     Measure,
     find_units,
     measure_for,
+    pair_columns,
     subtract_certificates,
 )
 from mallow.results import p_text
@@ -112,7 +113,7 @@ def compare_gaps(
     For example, is the model farther from people in German than the same (or a different) model in English? Each gap
     gets its own held-out evidence. The errors of both are errors of means over units, and units that occur in both
     pairs, by their ids, count once. Evidence depends on the sizes, so the larger pair is cut to the size of the smaller
-    pair, by units, chosen by a hash.
+    pair, by units, chosen by a hash. It also depends on the spaces, such as prompts, so only those of both pairs count.
 
     Parameters
     ----------
@@ -147,6 +148,7 @@ def compare_gaps(
     }
     sizes = [min(len(pair[side]) for pair in sides.values()) for side in (0, 1)]
     cut = {name: _first_units(pair[0], pair[1], (sizes[0], sizes[1])) for name, pair in sides.items()}
+    cut = _with_shared_spaces(cut)
     left_out = [sum(map(len, sides[name])) - sum(map(len, cut[name])) for name in sides]
     settings = replace(settings, measure=measure_for(settings.measure, next(iter(cut.values()))[0]))
     scores = {name: score_embedded(*pair, settings) for name, pair in cut.items()}
@@ -156,6 +158,21 @@ def compare_gaps(
     )
     warn_about(result.caveats)
     return result
+
+
+def _with_shared_spaces(pairs: Mapping[str, tuple[Samples, Samples]]) -> dict[str, tuple[Samples, Samples]]:
+    """The pairs, with only the spaces in which evidence looks at both."""
+    first, second = (pair_columns(*pair)[1] for pair in pairs.values())
+    if first == second:
+        return dict(pairs)
+    shared = {name for name, width in first.items() if second.get(name) == width}
+    shared |= {"prompt"} if "prompts" in shared else set()  # the features of prompts go with them
+
+    def only_shared(samples: Samples) -> Samples:
+        spaces = {name: rows for name, rows in (samples.spaces or {}).items() if name in shared}
+        return Samples.trusted(**vars(samples) | {"spaces": spaces})
+
+    return {name: (only_shared(x), only_shared(y)) for name, (x, y) in pairs.items()}
 
 
 def subtract_scores(scores: Mapping[str, Score], measure: Measure) -> Difference:

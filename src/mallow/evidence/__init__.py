@@ -37,6 +37,7 @@ from mallow.evidence._systems import (
     Outcome,
     fits_several,
     generator_for,
+    pair_columns,
     pair_points,
     pair_spaces,
     run_alone,
