@@ -253,6 +253,12 @@ def test_prompts_that_one_side_lacks():
         "two may differ in topic. Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list "
         "them in one order."
     )
+    _, fewer = only(reference, of_features(40, ids=range(40)), *NEW)
+    assert fewer.message.startswith(
+        "60 of the 100 prompts (ids) of the reference are missing here, so that the two may"
+    )
+    _, more = only(of_features(40, ids=range(40)), reference, *NEW)
+    assert more.message.startswith("60 of the 100 prompts (ids) are not in the reference, so that the two may differ")
 
 
 @pytest.mark.parametrize(

@@ -354,11 +354,15 @@ def _unmatched_caveats(reference: Samples, samples: Samples, name: str) -> Itera
     alone, missing = len(names - reference_names), len(reference_names - names)
     if names.isdisjoint(reference_names) or max(alone / len(names), missing / len(reference_names)) <= UNMATCHED:
         return
+    here = f"{alone} of the {len(names)} prompts (ids) are not in the reference"
+    there = f"{missing} of the {len(reference_names)} in the reference are missing here"
+    if not alone:
+        here, there = "", there.replace(" in the ", " prompts (ids) of the ")
+    both = ", and ".join(filter(None, [here, there if missing else ""]))
     alone_seen = " Evidence looks at the texts without their prompts." if reference.prompts and samples.prompts else ""
     yield Caveat(
         "unmatched prompts",
-        f"{alone} of the {len(names)} prompts (ids) are not in the reference, and {missing} of the "
-        f"{len(reference_names)} in the reference are missing here, so that the two may differ in topic.{alone_seen} "
+        f"{both}, so that the two may differ in topic.{alone_seen} "
         "Keep the same prompts on both sides. A limit (limit, --limit) does so only if both list them in one order.",
         name,
         {"alone": alone, "missing": missing, "prompts": len(names), "prompts_reference": len(reference_names)},
