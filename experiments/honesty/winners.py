@@ -4,7 +4,7 @@
 
 A certificate is a proven gap, and the system with the larger proven gap need not be farther away: its gap may only be easier to see. In
 the first settings one system has the larger gap, but the other one's is easier to see, a shift of one column. In the next ones both
-systems are the same, with different numbers of samples. In the last ones the nearer system is the one that should win. The settings
+systems are the same, with different numbers of samples or spaces. In the last ones the nearer system is the one that should win. The settings
 after the first three were looked at once, when everything was chosen. Writes winners.json and winners.md beside this file.
 """
 
@@ -36,6 +36,18 @@ def gaussian(size: int, width: int, shift: float = 0.0) -> Callable[[np.random.G
         return rows
 
     return draw
+
+
+def in_another_space(
+    draw: Callable[[np.random.Generator], Rows], shift: float
+) -> Callable[[np.random.Generator], Samples]:
+    """The same, also seen in a space of three columns, moved along each."""
+
+    def both(rng: np.random.Generator) -> Samples:
+        rows = draw(rng)
+        return Samples(features=rows, spaces={"other": rng.normal(shift, 1.0, size=(len(rows), 3))})
+
+    return both
 
 
 def correlated(size: int, width: int, correlation: float) -> Callable[[np.random.Generator], Rows]:
@@ -104,10 +116,10 @@ def three_signs_truth() -> float:
 
 @dataclass(frozen=True)
 class Setting:
-    """A reference and two systems, with the true MAUVE of both. At most `allowed` per cent of wrong winners."""
+    """A reference and two systems, with the true MAUVE of both in their features. At most `allowed` per cent of wrong winners."""
 
-    reference: Callable[[np.random.Generator], Rows]
-    systems: tuple[Callable[[np.random.Generator], Rows], Callable[[np.random.Generator], Rows]]
+    reference: Callable[[np.random.Generator], Rows | Samples]
+    systems: tuple[Callable[[np.random.Generator], Rows | Samples], Callable[[np.random.Generator], Rows | Samples]]
     truth: Callable[[], tuple[float, float]]
     allowed: int = 5
 
@@ -125,6 +137,12 @@ SETTINGS = {
         gaussian(1000, 50),
         (gaussian(60, 50, 1.0), gaussian(2000, 50, 1.0)),
         lambda: (shift_truth(1.0)[0], shift_truth(1.0)[0]),
+        6,
+    ),
+    "equal, both shifted by 0.5, 60 against 600 that are also seen in another space, d = 20": Setting(
+        in_another_space(gaussian(600, 20), 0.0),
+        (gaussian(60, 20, 0.5), in_another_space(gaussian(600, 20, 0.5), 1.0)),
+        lambda: (shift_truth(0.5)[0], shift_truth(0.5)[0]),
         6,
     ),
     "a shift of 0.6 and columns that follow squares, d = 10, n = 1000": Setting(
