@@ -157,6 +157,19 @@ def overlapping(share: float, n: int) -> Draw:
     return draw
 
 
+def repeated(n: int, units: int, each: int, *, share: float, width: int, shift: float) -> Draw:
+    """Rows against units of several similar rows, of whose variance `share` belongs to the unit; all marginally Gaussian."""
+
+    def draw(rng: np.random.Generator) -> tuple[Samples, Samples]:
+        x, common = rng.normal(size=(n, width)), np.repeat(rng.normal(size=(units, width)), each, axis=0)
+        y = np.sqrt(share) * common + np.sqrt(1 - share) * rng.normal(size=common.shape)
+        y[:, 0] += shift
+        names = [f"unit {row // each}" for row in range(len(y))]
+        return Samples(features=x, ids=[f"row {row}" for row in range(n)]), Samples(features=y, ids=names)
+
+    return draw
+
+
 def sorted_and_shifted(shift: float, n: int) -> Draw:
     """Nearly one column, by which both sides are sorted; rows without ids are independent nevertheless."""
 
@@ -237,6 +250,15 @@ SETTINGS = {
     ),
     "150 prompts, 1 against 4, ρ = 0.9, shift 0.5, d = 20": Setting(
         prompts(150, 1, 4, share=0.9, width=20, shift=0.5), lambda: shift_truth(0.5)
+    ),
+    "400 rows against 100 × 4, ρ = 0.99, no gap, d = 300": Setting(
+        repeated(400, 100, 4, share=0.99, width=300, shift=0.0), lambda: shift_truth(0.0)
+    ),
+    "400 rows against 100 × 4, ρ = 0.99, shift 1, d = 300": Setting(
+        repeated(400, 100, 4, share=0.99, width=300, shift=1.0), lambda: shift_truth(1.0)
+    ),
+    "400 rows against 80 × 5, ρ = 0.6, shift 0.7, d = 100": Setting(
+        repeated(400, 80, 5, share=0.6, width=100, shift=0.7), lambda: shift_truth(0.7)
     ),
     "5% of Q overlaps P, n = 20": Setting(overlapping(0.05, 20), lambda: overlap_truth(0.05), MORE_TRIALS),
     "2% of Q overlaps P, n = 100": Setting(overlapping(0.02, 100), lambda: overlap_truth(0.02), MORE_TRIALS),

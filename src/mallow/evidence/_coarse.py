@@ -141,6 +141,10 @@ class HalfMetrics:
         self.whole = Metric(_covariance(tables.sum(axis=0), totals.sum(axis=0), sum(sizes)))
         self._halves = [Metric(_covariance(*moments)) for moments in zip(tables, totals, sizes, strict=True)]
 
+    def of(self, half: int | None) -> Metric:
+        """The metric of the rows in even cells (0), in odd cells (1), or of all rows (None)."""
+        return self.whole if half is None else self._halves[half]
+
     def solve(self, vectors: Array, strength: float, kept: Array) -> Array:
         """See `Solve`."""
         left_out = len(kept[0]) - kept.sum(axis=1)

@@ -28,32 +28,54 @@ from mallow.evidence._rules import (
 from mallow.evidence._space import (
     LeaveUnitOut,
     Space,
+    find_leading,
     find_space_beside,
     find_spaces,
     principal_axes,
     regularised_inverse,
 )
-from mallow.evidence._units import Indices, Units
+from mallow.evidence._units import Indices, Units, have_several
 from mallow.evidence._within import run_test
 from mallow.theory import Array
 
+Flags = NDArray[np.bool_]
+
 
 class SpaceViews:
-    """The views of one space of rows in memory."""
+    """The views of one space of rows in memory.
 
-    def __init__(self, witness: Options, space: Space) -> None:
-        self._witness, self._space = witness, space
+    Axes and bins follow units with several rows of one side: its rows lie farther out along the leading axes than rows
+    of units that were not used to find the axes, and in bins of their own. Rules about products and bins would tell the
+    sides apart by this. With `half`, rows of one half of the units therefore get the products and bins that the other
+    half determined. Principal axes of all rows only serve linear rules, which are corrected for the unit of each row.
+    """
+
+    def __init__(
+        self, witness: Options, space: Space, half: Flags | None = None, *, fitted: Flags | None = None
+    ) -> None:
+        self._witness, self._space, self._fitted = witness, space, fitted
+        self._other: SpaceViews | None = None
+        if half is not None:
+            self._fitted, self._other = ~half, SpaceViews(witness, space, fitted=half)
+            self._of_other = np.flatnonzero(~half)
+        self._leading = start(self._find_leading)
         self._products = start(self._find_products)
         self._corrections = start(self._leave_units_out)
 
+    def _find_leading(self) -> tuple[Values, Array, tuple[Indices, ...]]:
+        """The rows on leading axes, the variances along these, and the bins."""
+        if self._fitted is None:
+            return self._space.points, self._space.variances, self._space.bins
+        return find_leading(self._space, self._fitted)
+
     def _find_products(self) -> tuple[Values, Array]:
         """The products of leading components on their principal axes, and the variance along each."""
-        space = self._space
-        axes = count_product_axes(space.points.shape[1], space.pair) if self._witness.products else 0
+        points, variances, _ = self._leading.result()
+        axes = count_product_axes(points.shape[1], self._space.pair) if self._witness.products else 0
         if not axes:
-            return space.points[:, :0], np.empty(0)
-        deviations = np.sqrt(np.maximum(space.variances[:axes], np.finfo(np.float32).tiny))
-        products = multiply_axes(space.points[:, :axes] / deviations.astype(space.points.dtype))
+            return points[:, :0], np.empty(0)
+        deviations = np.sqrt(np.maximum(variances[:axes], np.finfo(np.float32).tiny))
+        products = multiply_axes(points[:, :axes] / deviations.astype(points.dtype))
         products -= products.mean(axis=0)
         products /= np.maximum(products.std(axis=0), np.finfo(np.float32).tiny)
         return principal_axes(products)
@@ -77,7 +99,7 @@ class SpaceViews:
     def rows(self) -> Coordinates:
         """All rows of the space."""
         space = self._space
-        labels = space.bins if self._witness.bins else ()
+        labels = self._leading.result()[2] if self._witness.bins else ()
         return Coordinates(space.points, self._products.result()[0], space.columns, labels)
 
     def teacher(self, cells: Cells, cell_of_row: Numbers) -> Teacher:
@@ -92,11 +114,22 @@ class SpaceViews:
         solvers = partial(_scale, variances[0]), partial(_scale, variances[1])
         strengths = witness.strengths, PRODUCT_STRENGTHS if len(variances[1]) else ()
         sums_of_sets = list(ordered_map(sums, [np.sort(of_set) for of_set in space.places], cores()))
-        return Teacher(sums_of_sets, cells.units, solvers, strengths, witness.variances)
+        other = None if self._other is None else self._other.teacher(cells, cell_of_row)
+        return Teacher(sums_of_sets, cells.units, solvers, strengths, witness.variances, other)
+
+    def score(self, rules: Rules) -> NDArray[np.floating[Any]]:
+        """The score of each row by each rule, (views, rules, rows)."""
+        scores = rules.score(self.rows, self.correct)
+        if self._other is not None and rules.other is not None:
+            scores[:, :, self._of_other] = self._other.score(rules.other)[:, :, self._of_other]
+        return scores
 
     def judge(self, rules: Rules, cell_of_row: Numbers) -> Array:
         """The scores of each row by the rules that were learned without its cell, (views, rows)."""
-        return rules.judge(self.rows, cell_of_row, self.correct)
+        scores = rules.judge(self.rows, cell_of_row, self.correct)
+        if self._other is not None and rules.other is not None:
+            scores[:, self._of_other] = self._other.judge(rules.other, cell_of_row)[:, self._of_other]
+        return scores
 
 
 class MemoryLearner(Learner):
@@ -123,14 +156,15 @@ class MemoryLearner(Learner):
         super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))
         self._features = [rows[:, : self.space.columns.shape[1]] for rows in sets]
         self.tolerance = 0.0 if all(space.columns.dtype == np.float64 for space in self.spaces.values()) else STEP
-        self._views = [SpaceViews(witness, space) for space in self.spaces.values()]
+        half = self._cell_of_row % 2 == 0 if self._cells is not None and have_several(units) else None
+        self._views = [SpaceViews(witness, space, half) for space in self.spaces.values()]
         self.choices = [range(len(self._views))]
         if texts is not None:
             of_texts = [number for number, name in enumerate(self.spaces) if name in texts]
             if texts[""] < widths[""]:
                 of_texts[0] = len(self._views)
                 beside = find_space_beside(self.space, [rows[:, : texts[""]] for rows in sets])
-                self._views.append(SpaceViews(witness, beside))
+                self._views.append(SpaceViews(witness, beside, half))
             self.choices.append(of_texts)
 
     def test(self, system: int, draws: Draws) -> IdentityTest:
@@ -164,9 +198,7 @@ class MemoryLearner(Learner):
             features = ordered[used]
 
         def score(rules: Sequence[Rules]) -> NDArray[np.floating[Any]]:
-            parts = [
-                learned.score(views.rows, views.correct) for learned, views in zip(rules, self._views, strict=True)
-            ]
+            parts = [views.score(learned) for learned, views in zip(rules, self._views, strict=True)]
             scores = parts[0] if len(parts) == 1 else np.concatenate(parts)
             return scores if len(used) == len(weight) else scores[..., used]
 

@@ -2,6 +2,9 @@
 
 The first pass finds covariances. The second labels rows with their bins and adds up the sums of cells. The last scores
 rows. Sums of integers are exact, so they are the same in any order and for any division of the rows.
+
+If units have several rows of one side, there are two kinds of axes, bins and products: rows in even cells are judged by
+those that odd cells determine, and the other way round (`SpaceViews` has the reason).
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from mallow.evidence._rules import (
     sum_cells,
 )
 from mallow.evidence._space import AXES, PARTITIONS_OF_MANY, find_centres, label_points, leading_axes
-from mallow.evidence._units import Indices, Units
+from mallow.evidence._units import Indices, Units, have_several
 from mallow.theory import Array
 
 _MOST_ROWS = 2**12  # chosen: rows from which the grid and the bins are computed
@@ -93,6 +96,13 @@ class Reader:
             return np.empty((len(points), 0), np.float32)
         return self.product_grid.integers(self.multiply(points))
 
+    def labels(self, points: Values) -> NDArray[np.uint8]:
+        """The bins of points in all partitions, (partitions, rows)."""
+        labels = np.empty((len(self.centres), len(points)), np.uint8)
+        for number, centres in enumerate(self.centres):
+            labels[number] = label_points(points, centres)
+        return labels
+
     def coordinates(self, integers: Values, labels: NDArray[np.uint8]) -> Coordinates:
         """Rows as integers in all coordinates, given their bins in all partitions."""
         return Coordinates(integers, self.products(self.points(integers)), integers, split_by_view(labels))
@@ -120,8 +130,10 @@ class PassLearner(Learner):
         sample = self._first_rows(_MOST_ROWS)
         grid = find_coarse_grid(self._sources, sample)
         self._metrics = self._find_metrics(grid)
-        self._reader = self._find_reader(grid, sample)
-        self._labels, self._sums, self._product_metrics = self._sum_cells()
+        self._reader = self._find_reader(grid, sample, None)
+        self._is_crossed = self._cells is not None and have_several(units)
+        self._readers = [self._find_reader(grid, sample, odd) for odd in (1, 0)] if self._is_crossed else [self._reader]
+        self._summed = [self._sum_cells(reader) for reader in self._readers]
 
     def _first_rows(self, count: int) -> list[Indices]:
         """About this many rows of all sets, from the first units, in the order of their units."""
@@ -148,9 +160,12 @@ class PassLearner(Learner):
                 totals += sums
         return HalfMetrics(tables, totals, cells.of_set)
 
-    def _find_reader(self, grid: CoarseGrid, sample: Sequence[Indices]) -> Reader:
-        """Axes, bins and products, from a sample of the rows."""
-        axes = _leading(self._metrics.whole.covariance)
+    def _find_reader(self, grid: CoarseGrid, sample: Sequence[Indices], half: int | None) -> Reader:
+        """Axes, bins and products, from a sample of the rows: of even cells (0), of odd cells (1), or of all (None)."""
+        if half is not None:
+            cells = self._dealt_cells().of_set
+            sample = [rows[cell[rows] % 2 == half] for rows, cell in zip(sample, cells, strict=True)]
+        axes = _leading(self._metrics.of(half).covariance)
         taken = [grid.integers(source.take(rows)) for source, rows in zip(self._sources, sample, strict=True)]
         integers = np.concatenate(taken)
         lengths = np.square(integers.astype(np.float64) @ axes).sum(axis=1)
@@ -161,7 +176,8 @@ class PassLearner(Learner):
         order = np.lexsort((*points.T, unit))  # within a unit by values, so that sides do not matter
         if self.witness.bins:
             pair = len(self._sources[0]) + max(len(rows) for rows in self._sources[1:])
-            centres = find_centres(points[order], unit[order], pair, partitions=PARTITIONS_OF_MANY)
+            of_units = np.unique(unit[order], return_inverse=True)[1]
+            centres = find_centres(points[order], of_units, pair, partitions=PARTITIONS_OF_MANY)
             reader = replace(reader, centres=[np.rint(centre) for centre in centres])
         if not self.witness.products:
             return reader
@@ -171,9 +187,9 @@ class PassLearner(Learner):
         product_grid = find_coarse_grid([products], [np.arange(len(points))])
         return replace(reader, deviations=deviations, product_grid=product_grid)
 
-    def _sum_cells(self) -> tuple[list[NDArray[np.uint8]], list[CellSums], HalfMetrics]:
+    def _sum_cells(self, reader: Reader) -> tuple[list[NDArray[np.uint8]], list[CellSums], HalfMetrics]:
         """The bins of the rows of each set, the sums of its cells, and the metrics of the products of components."""
-        reader, cells = self._reader, self._dealt_cells()
+        cells = self._dealt_cells()
         count = 0 if reader.product_grid is None else len(reader.product_grid.centre)
         bins = [len(reader.centres[low]) for low in range(0, len(reader.centres), PARTITIONS_OF_MANY)]
         tables, totals = np.zeros((2, count, count)), np.zeros((2, count))
@@ -200,27 +216,33 @@ class PassLearner(Learner):
         if not all(isinstance(source, ArrayRows) for source in sources):  # many small reads would take long
             sources = [ArrayRows(source.take(some)) for source, some in zip(sources, rows, strict=True)]
             at = [np.arange(len(some)) for some in rows]
+        if self._is_crossed:  # which cells are odd depends on the sides, and bins of the test must not
+            labels = [_label(self._reader, source.take(some)) for source, some in zip(sources, at, strict=True)]
+        else:
+            labels = [self._summed[0][0][number][:, some] for number, some in zip(sides, rows, strict=True)]
         return run_test_of_many(
             sources,
             at,
             [self._rank[number][some] for number, some in zip(sides, rows, strict=True)],
             self._reader.grid,
             self._metrics.whole,
-            np.concatenate([self._labels[number][:, some] for number, some in zip(sides, rows, strict=True)], axis=1),
+            np.concatenate(labels, axis=1),
             draws,
         )
 
     def _teachers(self, cells: Cells) -> Sequence[Teacher]:
         strengths = self.witness.strengths, PRODUCT_STRENGTHS if self._reader.product_grid is not None else ()
-        solvers = self._metrics.solve, self._product_metrics.solve
-        return [Teacher(self._sums, cells.units, solvers, strengths, self.witness.variances)]
+        teacher: Teacher | None = None
+        for _, sums, of_products in reversed(self._summed):
+            solvers = self._metrics.solve, of_products.solve
+            teacher = Teacher(sums, cells.units, solvers, strengths, self.witness.variances, teacher)
+        return [] if teacher is None else [teacher]
 
     def _part(self, cells: Cells, systems: Sequence[int]) -> Part:
         numbers, chosen = (0, *systems), self._first_rows(_STACK_ROWS)
         set_of_row = np.concatenate([np.full(len(chosen[number]), number) for number in numbers])
         unit = np.concatenate([self._rank[number][chosen[number]] for number in numbers])
         cell = np.concatenate([cells.of_set[number][chosen[number]] for number in numbers])
-        labels = np.concatenate([self._labels[number][:, chosen[number]] for number in numbers], axis=1)
         order = np.argsort(unit, kind="stable")
         weight = 1.0 / np.bincount(set_of_row)[set_of_row]  # all systems have the same weight
         position = np.empty_like(order)  # each row goes directly to its position, to avoid a second copy
@@ -234,13 +256,21 @@ class PassLearner(Learner):
                 to = position[first + low : first + low + len(some)]
                 integers[to] = self._reader.grid.integers(source.take(some))
             first += len(rows)
-        in_order = ArrayRows(integers)
-        products = [of_rows.T for _, of_rows in in_order.scan(partial(_multiply, self._reader))]
-        along = labels[:, order], np.concatenate(products, axis=1)
+        in_order, along = ArrayRows(integers), []
+        for reader, (labels, _, _) in zip(self._readers, self._summed, strict=True):
+            products = [of_rows.T for _, of_rows in in_order.scan(partial(_multiply, reader))]
+            of_chosen = np.concatenate([labels[number][:, chosen[number]] for number in numbers], axis=1)
+            along.append((of_chosen[:, order], np.concatenate(products, axis=1)))
+        of_other = np.flatnonzero(cell[order] % 2 == 1)
 
         def score(rules: Sequence[Rules]) -> NDArray[np.floating[Any]]:
-            parts = in_order.scan(partial(_score, rules[0]), *along)
-            return np.concatenate([scored for _, scored in parts], axis=-1)
+            of_readers = [
+                np.concatenate([scored for _, scored in in_order.scan(partial(_score, each), *own)], axis=-1)
+                for each, own in zip(rules[0].both, along, strict=True)
+            ]
+            for scores in of_readers[1:]:
+                of_readers[0][:, :, of_other] = scores[:, :, of_other]
+            return of_readers[0]
 
         return Part(score, cell[order], unit[order], set_of_row[order] == 0, weight[order])
 
@@ -250,8 +280,8 @@ class PassLearner(Learner):
         scores = []
         for number in (0, *systems):
             h, source = np.empty(len(self._sources[number])), self._sources[number]
-            along = self._labels[number], cells.of_set[number]
-            for at, judged in source.scan(partial(_judge, self._reader, rules[0], weights[0]), *along):
+            along = np.concatenate([labels[number] for labels, _, _ in self._summed]), cells.of_set[number]
+            for at, judged in source.scan(partial(_judge, self._readers, rules[0].both, weights[0]), *along):
                 h[at] = judged
             scores.append(h)
         return [scores]
@@ -274,15 +304,30 @@ def _score(rules: Rules, integers: NDArray[np.int8], labels: NDArray[np.uint8], 
 
 
 def _judge(
-    reader: Reader, rules: Rules, weights: Array, rows: Features, labels: NDArray[np.uint8], cell: Numbers
+    readers: Sequence[Reader],
+    rules: Sequence[Rules],
+    weights: Array,
+    rows: Features,
+    labels: NDArray[np.uint8],
+    cell: Numbers,
 ) -> Array:
     """h of rows, before rounding, by the rules that were learned without their cells."""
-    parts = []
+    h = np.empty(len(rows))
+    of_readers = np.split(labels, len(readers))
     for low in range(0, len(rows), ROWS):
-        at = slice(low, low + ROWS)
-        judged = rules.judge(reader.coordinates(reader.grid.integers(rows[at]), labels[:, at]), cell[at], _same)
-        parts.append(np.einsum("rv,vr->r", weights[cell[at]], judged))
-    return np.concatenate(parts)
+        block = np.arange(low, min(low + ROWS, len(rows)))
+        for number, (reader, learned, of_reader) in enumerate(zip(readers, rules, of_readers, strict=True)):
+            at = block if len(readers) == 1 else block[cell[block] % 2 == number]
+            coordinates = reader.coordinates(reader.grid.integers(rows[at]), of_reader[:, at])
+            judged = learned.judge(coordinates, cell[at], _same)
+            h[at] = np.einsum("rv,vr->r", weights[cell[at]], judged)
+    return h
+
+
+def _label(reader: Reader, rows: Features) -> NDArray[np.uint8]:
+    """The bins of rows, (partitions, rows)."""
+    blocks = [reader.grid.integers(rows[low : low + ROWS]) for low in range(0, len(rows), ROWS)]
+    return np.concatenate([reader.labels(reader.points(block)) for block in blocks], axis=1)
 
 
 def _moments(grid: CoarseGrid, rows: Features, cell: Numbers) -> tuple[Array, Array]:
@@ -306,8 +351,7 @@ def _sum_cells(
         at = slice(low, low + ROWS)
         integers = reader.grid.integers(rows[at])
         points = reader.points(integers)
-        for number, centres in enumerate(reader.centres):
-            labels[number, at] = label_points(points, centres)
+        labels[:, at] = reader.labels(points)
         products = reader.products(points)
         add_moments(products, cell[at], tables, totals)
         sums += sum_cells(Coordinates(integers, products, integers, ()), [], cell[at], cells)

@@ -165,6 +165,8 @@ class Rules:
         The factor of the squared length.
     bins : tuple of arrays (partitions, rules, bins)
     constant : array (views, rules)
+    other : Rules or None
+        The rules in the other coordinates, if rows have products and bins of two kinds; see `SpaceViews`.
     """
 
     points: Array
@@ -173,13 +175,20 @@ class Rules:
     slope: Array
     bins: tuple[Array, ...]
     constant: Array
+    other: Rules | None = None
+
+    @property
+    def both(self) -> tuple[Rules, ...]:
+        """These rules, and then the ones in the other coordinates, if there are any."""
+        return (self,) if self.other is None else (self, self.other)
 
     def part(self, rules: slice) -> Rules:
         """Some of the rules of each view."""
         quadratic = None if self.quadratic is None else self.quadratic[rules]
         bins = tuple(tables[:, rules] for tables in self.bins)
         points, products, constant = self.points[:, rules], self.products[:, rules], self.constant[:, rules]
-        return Rules(points, products, quadratic, self.slope[rules], bins, constant)
+        other = None if self.other is None else self.other.part(rules)
+        return Rules(points, products, quadratic, self.slope[rules], bins, constant, other)
 
     def score(self, rows: Coordinates, correct: Correct) -> NDArray[np.floating[Any]]:
         """The score of every row by every rule, (views, rules, rows)."""
@@ -233,6 +242,8 @@ class Teacher:
         For the discriminants of the points, and of the products.
     variances : bool
         Whether variances are used.
+    other : Teacher or None
+        The same in other coordinates; see `Rules.other`.
     """
 
     sums: Sequence[CellSums]
@@ -240,6 +251,7 @@ class Teacher:
     solvers: tuple[Solve, Solve]
     strengths: tuple[Sequence[float], Sequence[float]]
     variances: bool
+    other: Teacher | None = None
 
     def learn(self, kept: Array, systems: Sequence[int]) -> Rules:
         """Rules, each learned from some of the cells.
@@ -288,7 +300,9 @@ class Teacher:
             shares = [means("bins", view, number) for number in range(len(partitions))]
             bins.append(np.stack([_log_shares(p, n) - _log_shares(q, m) for p, q in shares]) / len(partitions))
             constants.append(np.zeros(len(kept)))
-        return Rules(linear[0], linear[1], quadratic, slope, tuple(bins), np.array(constants).reshape(-1, len(kept)))
+        constant = np.array(constants).reshape(-1, len(kept))
+        other = None if self.other is None else self.other.learn(kept, systems)
+        return Rules(linear[0], linear[1], quadratic, slope, tuple(bins), constant, other)
 
 
 def _shrink_variances(of_p: Array, of_q: Array, n: Array, m: Array) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mallow.engine import cores, ordered_map, single_threaded_blas, start
@@ -330,7 +331,9 @@ _ROUNDS = 3  # of k-means; chosen: bins need not be optimal
 PARTITIONS = 8  # of each number of bins; chosen: several poor ones detect more than a good one, with less luck
 
 
-def find_partitions(points: Values, variances: Array, unit: Indices, pair: int) -> tuple[Indices, ...]:
+def find_partitions(
+    points: Values, variances: Array, unit: Indices, pair: int, fitted: NDArray[np.bool_] | None = None
+) -> tuple[Indices, ...]:
     """The bin of each sample, (partitions, rows), in several partitions with few bins and several with many.
 
     Parameters
@@ -342,11 +345,34 @@ def find_partitions(points: Values, variances: Array, unit: Indices, pair: int) 
         The unit of each row, rising.
     pair : int
         The number of distinct samples of two sides together. It determines the bins, not the number of systems.
+    fitted : bool array (rows,) or None
+        The rows that place the centres; None: all.
     """
     leading = np.ascontiguousarray(points[:, : leading_axes(variances, float(variances.sum()))])
-    centres = find_centres(leading, unit, pair)
+    if fitted is None:
+        centres = find_centres(leading, unit, pair)
+    else:
+        centres = find_centres(leading[fitted], np.unique(unit[fitted], return_inverse=True)[1], pair // 2)
     labels = list(ordered_map(lambda bins: label_points(leading, bins), centres, cores()))
     return tuple(np.stack(labels[low : low + PARTITIONS]) for low in range(0, len(labels), PARTITIONS))
+
+
+def find_leading(space: Space, fitted: NDArray[np.bool_]) -> tuple[Values, Array, tuple[Indices, ...]]:
+    """All rows on the leading axes that some rows determine, the variances along them, and bins by these rows."""
+    columns, chosen = space.columns, space.columns[fitted]
+    with single_threaded_blas():
+        points, variances = principal_axes(chosen - chosen.mean(axis=0))
+        count = min(AXES, points.shape[1])
+        scale = 1.0 / (len(chosen) * np.maximum(variances[:count], np.finfo(np.float32).tiny))
+        axes = chosen.T @ (points[:, :count] * scale).astype(columns.dtype)
+        leading = np.empty((len(columns), count), columns.dtype)
+
+        def project(low: int) -> None:
+            np.matmul(columns[low : low + _LARGE], axes, out=leading[low : low + _LARGE])
+
+        each_block(project, len(columns), _LARGE)
+        bins = find_partitions(leading, variances, space.unit, space.pair, fitted)
+    return leading, variances, bins
 
 
 def leading_axes(variances: Array, total: float) -> int:

@@ -22,6 +22,7 @@ from mallow.theory import Array
 Keys = NDArray[np.uint64]
 Indices = NDArray[np.int64]
 
+_FEW_SAMPLES = 0.01  # chosen: a share of the samples that proves nothing worth mentioning, even if all are told apart
 _FEW_COLUMNS = 16  # chosen: columns that are compared first
 _FEWEST_KINDS = 20  # chosen: with fewer kinds of samples, equal frequencies may be chance
 _NOT_BY_CHANCE = 4.0  # chosen: ratio of copies across sides to the number that copies within sides explain
@@ -96,6 +97,12 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (),
         return unit_keys(rows if rows.ndim == 2 else rows[:, None])
 
     return _unite([len(samples) for samples in every], names, contents, identify, copies=copies)
+
+
+def have_several(units: Units) -> bool:
+    """Whether more than a few samples of a set belong to a unit with several samples of this set."""
+    sizes = [units.sizes(number) for number in range(len(units.sets))]
+    return any(int(counts[counts > 1].sum()) > _FEW_SAMPLES * int(counts.sum()) for counts in sizes)
 
 
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
