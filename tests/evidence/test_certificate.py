@@ -196,9 +196,9 @@ def test_the_standard_error_of_a_mean():
 def test_several_samples_of_a_unit_on_one_side_prove_nothing_by_themselves(learner, noise):
     """Axes, bins and products follow the copies. Before, the certified area was 0.02, although only the units differ."""
     rng = np.random.default_rng(4)
-    x, texts = rng.normal(size=(400, 200)), rng.normal(size=(100, 200))
+    x, texts = rng.normal(size=(1025, 200)), rng.normal(size=(100, 200))  # passes read 1,024 rows at once
     y = np.sqrt(1 - noise**2) * np.repeat(texts, 4, axis=0) + noise * rng.normal(size=(400, 200))
-    reference = Samples(features=x, ids=[f"row {row}" for row in range(400)])
+    reference = Samples(features=x, ids=[f"row {row}" for row in range(1025)])
     model = Samples(features=y, ids=[f"prompt {row // 4}" for row in range(400)])
     units = find_units(reference, model)
     made = (

@@ -29,7 +29,7 @@ from mallow.evidence._measure import Measure
 from mallow.evidence._rich import AXES, RICH_VIEWS
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import pair_columns, pair_spaces, run_systems, widths_of_texts
-from mallow.evidence._units import Units, choose_units, find_units
+from mallow.evidence._units import Units, choose_units, find_units, have_several
 from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
 
@@ -193,15 +193,16 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
     units = Units((of_reference[rows], cut.units.sets[1]), cut.units.keys)
     model = cut.source[1]
     model = model if isinstance(model, np.ndarray) else model.take(np.arange(len(model)))
-    space = find_space([reference, model], units)
-    leading = [space.points[rows][:, :AXES] for rows in space.places]
-    widths = dict(cut.widths or {"": reference.shape[1]})
-    count = widths[""]  # views only get the first space, so the leading axes of all columns are at its end
-    widths[""] += leading[0].shape[1]
-    wide = [
-        np.concatenate([side[:, :count], axes, side[:, count:]], axis=1)
-        for side, axes in zip((reference, model), leading, strict=True)
-    ]
+    wide, widths = [reference, model], dict(cut.widths or {"": reference.shape[1]})
+    if not have_several(units):  # whose samples would be told apart by axes that follow their units
+        space = find_space(wide, units)
+        count = widths[""]  # views only get the first space, so the leading axes of all columns are at its end
+        leading = [space.points[rows][:, :AXES] for rows in space.places]
+        widths[""] += leading[0].shape[1]
+        wide = [
+            np.concatenate([side[:, :count], axes, side[:, count:]], axis=1)
+            for side, axes in zip(wide, leading, strict=True)
+        ]
     witness = replace(measure.witness, views=(*measure.witness.views, *RICH_VIEWS), assignments=_RICH_ASSIGNMENTS)
     scores = make_learner(witness, wide, units, widths).scores(1)
     return certify(scores[0], scores[1], units, measure.divergence, measure.area_scale)

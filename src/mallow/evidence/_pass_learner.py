@@ -318,6 +318,8 @@ def _judge(
         block = np.arange(low, min(low + ROWS, len(rows)))
         for number, (reader, learned, of_reader) in enumerate(zip(readers, rules, of_readers, strict=True)):
             at = block if len(readers) == 1 else block[cell[block] % 2 == number]
+            if not at.size:
+                continue
             coordinates = reader.coordinates(reader.grid.integers(rows[at]), of_reader[:, at])
             judged = learned.judge(coordinates, cell[at], _same)
             h[at] = np.einsum("rv,vr->r", weights[cell[at]], judged)
