@@ -113,7 +113,9 @@ def test_no_two_parameters_share_an_entry():
 
 
 def test_sections_of_docstrings_are_sections():
-    joined = {name for name, value in public_objects().items() if re.search(r"\w -{4,} \w", inspect.getdoc(value) or "")}
+    joined = {
+        name for name, value in public_objects().items() if re.search(r"\w -{4,} \w", inspect.getdoc(value) or "")
+    }
     assert joined == set()
 
 

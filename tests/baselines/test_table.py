@@ -11,7 +11,7 @@ from pytest import approx
 import mallow
 from mallow import HELLINGER2, TV, baselines
 from mallow.baselines import Row, Table, table
-from mallow.errors import Caveat, EstimateWarning, InputError
+from mallow.errors import EstimateWarning, InputError
 from mallow.generate import NGram
 
 WORDS = " ".join(pydoc_data.topics.topics.values()).split()

@@ -1,4 +1,4 @@
-"""The drop between two certificates: what is shared cancels, and near 1 what may hide counts."""
+"""The drop between two certificates, and what a plan expects of n samples, compared with their definitions."""
 
 import math
 import warnings

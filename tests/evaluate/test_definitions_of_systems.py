@@ -1,4 +1,4 @@
-"""Several generations per prompt: put into the order of the reference, and split; whatever does not fit stays as it is."""
+"""Several systems and generations: put into order, split, ranked and averaged; compared with the definitions."""
 
 from dataclasses import astuple, replace
 

@@ -36,6 +36,8 @@ from mallow.results import Estimate, at_most
 from mallow.samples import Samples
 from mallow.theory import KL, extrapolated
 
+pytestmark = pytest.mark.all_permutations
+
 NAMES = ("mauve", "frontier_integral", "midpoint")
 
 

@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 from mallow import EstimateWarning, InputError, Masses, area
 from mallow.theory import Partition
 from mallow.theory import _transport_frontiers as _transport_barycentres
-from mallow.theory import _transport_frontiers as _transport_entropic
 from mallow.theory.transport import (
     barycentric_frontier,
     entropic_barycentric_frontier,
@@ -175,7 +174,7 @@ def test_a_small_entropy_is_nearly_exact_and_a_large_one_blurs(entropic, exact):
 
 
 def test_what_has_not_converged_is_said(monkeypatch):
-    monkeypatch.setattr(_transport_entropic, "_MOST_ROUNDS", 20)
+    monkeypatch.setattr("mallow.theory._transport_frontiers._MOST_ROUNDS", 20)
     with pytest.warns(EstimateWarning, match=r"entropic plans have not converged: their masses are off by .* in total"):
         curve = entropic_linear_frontier(histograms(8, 3), regulariser=0.1)
     values = dict(curve.caveats[0].values)
@@ -271,7 +270,7 @@ def test_values_of_lambda_are_evenly_spaced_and_rounds_are_looked_at_every_twent
     def bar(verb, total):
         yield lambda done, text: looks.append((verb, total, done))
 
-    monkeypatch.setattr(_transport_entropic, "bar", bar)
+    monkeypatch.setattr("mallow.theory._transport_frontiers.bar", bar)
     curve = entropic_linear_frontier(histograms(6, 2), points=4)
     assert curve.lam == approx([0.2, 0.4, 0.6, 0.8])
     assert [done for _, _, done in looks] == list(range(20, 20 * len(looks) + 1, 20))
