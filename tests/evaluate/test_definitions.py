@@ -13,7 +13,6 @@ from pytest import approx
 import mallow
 from made_results import made_comparison, made_difference
 from mallow import MAUVE_STAR, track
-from mallow.caveats._estimates import _count_lengths
 from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.estimate import Quantize
 from mallow.evaluate import Difference, Trend
@@ -27,17 +26,6 @@ from mallow.evaluate._track import _cut_to_one_size, _find_trend, _order_by_step
 from mallow.evidence import Units, find_units, hold_out, holm
 from mallow.samples import Samples
 from mallow.theory import Partition
-
-# --- brief
-
-
-def test_few_independent_samples_have_few_bins_of_lengths():
-    lengths = np.exp(np.random.default_rng(0).normal(size=500))
-    few, many = (
-        max(map(np.count_nonzero, _count_lengths(lengths, lengths, independent=count))) for count in (1, 100_000)
-    )
-    assert few <= 3 < many
-
 
 # --- score
 

@@ -31,8 +31,10 @@ pytest.importorskip("ot", reason="needs the extra 'transport'")
 def test_no_more_barycentres_are_looked_for_than_allowed(most, monkeypatch):
     solved = []
     solve = _transport_barycentres._barycentre_costs
-    monkeypatch.setattr(_transport_barycentres, "_MOST_VERTICES", most)
-    monkeypatch.setattr(_transport_barycentres, "_barycentre_costs", lambda *own: solved.append(0) or solve(*own))
+    monkeypatch.setattr("mallow.theory._transport_frontiers._MOST_VERTICES", most)
+    monkeypatch.setattr(
+        "mallow.theory._transport_frontiers._barycentre_costs", lambda *own: solved.append(0) or solve(*own)
+    )
     rng = np.random.default_rng(0)
     curve = barycentric_frontier(point_masses(rng.normal(size=(40, 1)), rng.normal(1, 1, size=(30, 1))), tolerance=1e-9)
     # Each of the first `most` − 1 that is found divides an edge; what is open then is looked at once.
@@ -227,30 +229,6 @@ def test_progress_goes_from_nothing_to_all(monkeypatch):
 
 
 # --- the parts
-
-
-def test_the_curve_goes_along_the_corners_with_the_slope_of_each_edge():
-    corners = [(4.0, 0.0), (1.0, 1.0), (0.0, 4.0)]
-    curve = _transport_barycentres._along_corners(corners, 4.0, ())
-    assert (curve.lam[0], curve.lam[-1]) == (0.0, 1.0)
-    assert set(curve.lam[1:-1]) == {0.25, 0.75}  # an edge of 3 by 1, and one of 1 by 3
-    points = np.c_[curve.p_to_mix, curve.q_to_mix]
-    assert [tuple(point) for point in points[[0, 1, -2, -1]]] == [(4, 0), (4, 0), (0, 4), (0, 4)]
-    assert (1.0, 1.0) in [tuple(point) for point in points]
-    assert (np.diff(curve.p_to_mix) <= 0).all()
-    assert (np.diff(curve.q_to_mix) >= 0).all()
-    # 1,024 points for a way of twice the whole cost.
-    assert len(points) == 2 * (512 + 1) + 2
-    lengths = np.abs(np.diff(points, axis=0)).sum(axis=1)
-    assert lengths.max() == approx(8 / 1024)
-
-
-def test_the_worst_of_several_doubts_is_told():
-    from mallow.errors import Caveat
-
-    doubts = tuple(Caveat("transport plan", "Doubt.", values={"gap": gap}) for gap in (0.1, 0.3, 0.2))
-    assert _transport_barycentres.worst_caveat(doubts) == (doubts[1],)
-    assert _transport_barycentres.worst_caveat(()) == ()
 
 
 def test_mass_that_stays_costs_nothing_and_equal_histograms_have_no_curve():

@@ -191,7 +191,7 @@ def test_an_interval_is_halved_ten_times_at_most(monkeypatch):
         seen.append(share)
         return ((1.0 - share) ** 2 if p[0] == 1.0 else share**2), ()
 
-    monkeypatch.setattr(_transport_frontiers, "exact_cost", cost)
+    monkeypatch.setattr("mallow.theory._transport_frontiers.exact_cost", cost)
     curve = linear_frontier(point_masses([[0.0, 0.0]], [[1.0, 0.0]]), tolerance=1e-12)
     inner = sorted(set(seen) - {0.0, 1.0})
     assert inner == [place / 1024 for place in range(1, 1024)]
