@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mallow.evaluate._check import _SHIFTS, gaussian_areas
 from mallow.evidence import Certificate, Evidence, Witness, certify, find_units, gather_evidence, make_learner
 from mallow.samples import Samples
 from mallow.theory import KL
@@ -43,3 +44,10 @@ def paired(n, width, shift, seed, *, shared=0.9, gens=1):
     x, y = draw(1), draw(gens)
     y[:, 0] += shift
     return (x, list(range(n))), (y, np.repeat(np.arange(n), gens).tolist())
+
+
+def gaussian_slope(value, divergence, scale):
+    """How fast the area falls as the means of two Gaussians move apart, where it has this value."""
+    areas = gaussian_areas(divergence, scale)
+    slopes = -np.gradient(areas, _SHIFTS)
+    return float(np.interp(np.interp(-value, -areas, _SHIFTS), _SHIFTS, slopes))

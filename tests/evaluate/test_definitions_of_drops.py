@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
+from held_out import gaussian_slope
 from mallow import EstimateWarning, InputError, score
 from mallow.evaluate._check import (
     _FARTHER,
@@ -33,13 +34,6 @@ from mallow.theory import KL, TV, Masses, area, frontier
 
 TEST = IdentityTest(1.0, 1, True, False, {})
 AREAS = gaussian_areas(KL, 5.0)
-
-
-def gaussian_slope(value, divergence, scale):
-    """How fast the area falls as the means of two Gaussians move apart, where it has this value."""
-    areas = gaussian_areas(divergence, scale)
-    slopes = -np.gradient(areas, _SHIFTS)
-    return float(np.interp(np.interp(-value, -areas, _SHIFTS), _SHIFTS, slopes))
 
 
 def evidence(shift, seed, n=400, *, reference=None, keys=None):

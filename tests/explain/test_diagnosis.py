@@ -39,7 +39,9 @@ def test_it_survives_json(of_texts, of_features):
 
 def test_the_text_is_complete(of_texts):
     finding, reasons, own, other, gap, *regions = str(of_texts).split("\n\n")
-    assert re.fullmatch(r"The gap is real \(p = 0\.0002\), but too small to be measured with this few samples\.", finding)
+    assert re.fullmatch(
+        r"The gap is real \(p = 0\.0002\), but too small to be measured with this few samples\.", finding
+    )
     assert re.fullmatch(
         r"Telltale signs, and the share of the evidence that each accounts for\n"
         rf"  ( \d|1)\d\d?%  ({'|'.join(map(re.escape, AWAY))})",
