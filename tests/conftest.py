@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,21 @@ def shared() -> Path:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests neither read nor fill the cache of whoever runs them; each worker has its own."""
     monkeypatch.setenv("MALLOW_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+# Tests of what is made of a p-value do not need it to 1e-5: the 99,999 permutations that a clear gap gets take half of the
+# time of a score. Here they are 4,999; the tests of the test itself, and recorded numbers, have all of them.
+FEWER_PERMUTATIONS = ("cli", "evaluate", "evidence", "explain", "report")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _fewer_permutations(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name in FEWER_PERMUTATIONS and not request.node.get_closest_marker("all_permutations"):
+            from mallow.evidence import Draws
+
+            patch.setattr(Draws.__init__, "__defaults__", (0, (4_999,)))
+        yield
 
 
 # In the development environment (`make test` sets MALLOW_DEVELOPMENT) every extra is installed, so that a test which is

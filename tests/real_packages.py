@@ -49,7 +49,7 @@ def run_program(package: str, code: str, folder: Path, **environment: str) -> An
 
     The test is skipped where the package is neither in the environment nor in the folder beside it; `make test` then fails.
     """
-    path = [str(ROOT / "src"), str(FOLDER)]
+    path = [str(ROOT / "src"), str(FOLDER), str(ROOT / "tests")]
     if importlib.machinery.PathFinder.find_spec(package, [*sys.path, str(FOLDER)]) is None:
         pytest.skip(f"needs {package}, of tests/integrations.txt: make test installs it")
     run = subprocess.run(

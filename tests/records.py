@@ -51,6 +51,14 @@ def changes(new: Any, old: Any, *, relative: float = 0.0, absolute: float = 0.0)
     return lines
 
 
+def check_unchanged(new: Any, old: Any, *, relative: float = 0.0, absolute: float = 0.0, exact: str = "\0") -> None:
+    """Fail with all changes, one line per field; fields with `exact` in their names must be equal to the last bit."""
+    lines = [line for line in changes(new, old) if exact in line.partition(":")[0]]
+    lines += [line for line in changes(new, old, relative=relative, absolute=absolute) if line not in lines]
+    if lines:
+        raise AssertionError("\n".join(["differs from what is recorded (`make records`, if that is meant):", *lines]))
+
+
 if __name__ == "__main__":
     for script in SCRIPTS:
         sys.stderr.write(f"{script}\n")

@@ -11,7 +11,6 @@ import stat
 import numpy as np
 import pytest
 
-from mallow import _files
 from mallow._files import atomic_file, files_below, make_folder, read_text, write_text
 from mallow.embed import WordVectors
 from mallow.errors import InputError
@@ -132,7 +131,7 @@ def test_new_folders_are_on_the_disk(tmp_path, calls, monkeypatch):
     assert make_folder(tmp_path / "a" / "b").is_dir()
     assert len(calls) == 2  # it was there already
     seen = []
-    monkeypatch.setattr(_files, "sync_folder", seen.append)
+    monkeypatch.setattr("mallow._files.sync_folder", seen.append)
     make_folder(tmp_path / "a" / "c" / "d")
     assert sorted(seen) == [tmp_path / "a", tmp_path / "a" / "c"]
 
@@ -158,7 +157,7 @@ def test_disks_that_cannot_synchronise_folders_are_accepted_and_failing_ones_tol
 
 
 def test_compressed_texts_up_to_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_LARGEST_TEXT", 1000)
+    monkeypatch.setattr("mallow._files._LARGEST_TEXT", 1000)
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"x" * 1000))
     assert read_text(path) == "x" * 1000

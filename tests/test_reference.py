@@ -1,5 +1,6 @@
 """The API reference is that of the code: every documented parameter stands by itself, with its own name, type and default."""
 
+import functools
 import importlib
 import inspect
 import itertools
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import build_site  # noqa: E402, F401  # types in docstrings are words, as the site shows them
 
 
+@functools.cache
 def public_objects():
     """Dotted name → function or class, of all that the reference has, with the public methods of classes."""
     modules = [name for name in mallow.__all__ if isinstance(getattr(mallow, name), types.ModuleType)]
@@ -35,14 +37,16 @@ def public_objects():
     return {name: value for name, value in objects.items() if value.__module__.startswith("mallow")}
 
 
-OBJECTS = public_objects()
-PACKAGE = griffe.load("mallow", search_paths=[ROOT / "src"], docstring_parser="numpy", resolve_aliases=True)
+@functools.cache
+def package():
+    """The package as the site reads it; this takes seconds, which whoever runs other tests does not wait for."""
+    return griffe.load("mallow", search_paths=[ROOT / "src"], docstring_parser="numpy", resolve_aliases=True)
 
 
 def griffe_object(value):
     """What the site knows of a function or class: the same that mkdocstrings renders."""
     value = inspect.unwrap(value)
-    return PACKAGE[f"{value.__module__}.{value.__qualname__}".removeprefix("mallow.")]
+    return package()[f"{value.__module__}.{value.__qualname__}".removeprefix("mallow.")]
 
 
 def documented_parameters(value):
@@ -89,17 +93,17 @@ def problems(value):
 
 
 def test_every_documented_parameter_is_that_of_the_code():
-    assert len(OBJECTS) > 250
-    rows = sum(len(documented_parameters(value)) for value in OBJECTS.values())
+    assert len(public_objects()) > 250
+    rows = sum(len(documented_parameters(value)) for value in public_objects().values())
     assert rows > 400
-    wrong = {name: list(problems(value)) for name, value in OBJECTS.items()}
+    wrong = {name: list(problems(value)) for name, value in public_objects().items()}
     assert {name: faults for name, faults in wrong.items() if faults} == {}
 
 
 def test_no_two_parameters_share_an_entry():
     """numpydoc's `a, b : int` gets the type and default of the first for both."""
     shared = {}
-    for name, value in OBJECTS.items():
+    for name, value in public_objects().items():
         lines = (inspect.getdoc(value) or "").splitlines()
         pairs = itertools.pairwise(lines)
         groups = [line for line, below in pairs if GROUP.match(line) and (below.startswith("    ") or " : " in line)]
@@ -109,7 +113,9 @@ def test_no_two_parameters_share_an_entry():
 
 
 def test_sections_of_docstrings_are_sections():
-    joined = {name for name, value in OBJECTS.items() if re.search(r"\w -{4,} \w", inspect.getdoc(value) or "")}
+    joined = {
+        name for name, value in public_objects().items() if re.search(r"\w -{4,} \w", inspect.getdoc(value) or "")
+    }
     assert joined == set()
 
 

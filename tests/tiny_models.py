@@ -1,5 +1,6 @@
 """Tiny language models of transformers with random weights, saved like real ones; tests that import this are skipped without torch."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,43 @@ def save_tiny_model(folder: Path, config, tokenizer, *, auto="AutoModel") -> str
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
+
+
+def save_tiny_gguf(path: Path, texts) -> Path:
+    """A Llama with random weights in one GGUF file, with a byte-level tokenizer that is trained on the texts."""
+    import gguf
+    import numpy as np
+
+    trained = tokenizers.ByteLevelBPETokenizer()
+    trained.train_from_iterator(texts, vocab_size=300, special_tokens=["<s>", "</s>"])
+    model = json.loads(trained.to_str())["model"]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)
+    writer, width, inner = gguf.GGUFWriter(path, "llama"), 32, 64
+    writer.add_context_length(64)
+    writer.add_embedding_length(width)
+    writer.add_block_count(2)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(4)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(width // 4)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.NORMAL] * (len(tokens) - 2))
+    writer.add_token_merges([" ".join(pair) for pair in model["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    rng = np.random.default_rng(0)
+    shapes = {"token_embd": (len(tokens), width), "output": (len(tokens), width), "output_norm": (width,)}
+    for block in range(2):
+        square = dict.fromkeys(("attn_q", "attn_k", "attn_v", "attn_output"), (width, width))
+        wide = {"ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
+        norms = dict.fromkeys(("attn_norm", "ffn_norm"), (width,))
+        shapes |= {f"blk.{block}.{name}": shape for name, shape in (square | wide | norms).items()}
+    for name, shape in shapes.items():
+        writer.add_tensor(f"{name}.weight", (rng.normal(size=shape) / 5 + (len(shape) == 1)).astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

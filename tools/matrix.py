@@ -47,7 +47,7 @@ LIGHT = (
     "tests/samples",
     "tests/results",
     "tests/embed/test_cache.py",
-    "tests/evaluate/test_drop.py",
+    "tests/evaluate/test_definitions_of_drops.py",
     "tests/cli/test_config.py",
 )
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from baselines.feature_samples import clouds, kernel_by_all_pairs, normal
-from mallow.baselines import _kernel_distance as module
 from mallow.baselines import kernel_distance, kernel_distances
 from mallow.errors import InputError
 
@@ -28,7 +27,7 @@ def test_it_is_the_sum_over_all_pairs(pair):
 def test_it_does_not_depend_on_the_size_of_blocks(rows):
     x, y = normal(37, 5), normal(23, 5, seed=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ROWS", rows)
+        patch.setattr("mallow.baselines._kernel_distance.ROWS", rows)
         assert kernel_distance(x, y) == approx(kernel_by_all_pairs(x, y), rel=1e-9)
 
 
@@ -57,7 +56,7 @@ def test_distances_of_subsets():
     assert summary == kernel_distances(x, y, subsets=200, size=20, rng=np.random.default_rng(3))
     assert summary != kernel_distances(x, y, subsets=200, size=20, rng=4)
     with pytest.MonkeyPatch.context() as patch:  # a machine with one processor
-        patch.setattr(module, "thread_count", lambda: 1)
+        patch.setattr("mallow.baselines._kernel_distance.thread_count", lambda: 1)
         assert summary == kernel_distances(x, y, subsets=200, size=20, rng=3)
     assert summary.mean == approx(kernel_distance(x, y), abs=4 * summary.std / math.sqrt(200))
     assert summary != kernel_distances(x, y, subsets=200, size=20, rng=None)

@@ -9,7 +9,6 @@ from pytest import approx
 from baselines.feature_samples import kernel_by_all_pairs, normal
 from mallow.baselines import (
     PrecisionRecall,
-    _points,
     discriminator_accuracy,
     frechet_distance,
     kernel_distance,
@@ -101,6 +100,6 @@ def test_the_number_of_processors_does_not_change_a_bit(monkeypatch, metric):
         x, y = x[:300], y[:300]
     results = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(_points, "cores", lambda count=count: count)
+        monkeypatch.setattr("mallow.baselines._points.cores", lambda count=count: count)
         results.append(metric(x, y))
     assert results[0] == results[1] == results[2]

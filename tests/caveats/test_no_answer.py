@@ -75,11 +75,18 @@ def test_directions_do_not_depend_on_lengths(seed, power, width):
         refuse_without_answer(mallow.MAUVE_STAR, [lengths * one, other])
 
 
+def is_refused(*sides):
+    try:
+        refuse_without_answer(mallow.MAUVE_STAR, list(sides))
+    except InputError:
+        return True
+    return False
+
+
 def test_opposite_directions_and_rows_of_zeros_are_different():
     one = np.array([[1.0, 2.0]])
-    refuse_without_answer(mallow.MAUVE_STAR, [one, -one])
-    refuse_without_answer(mallow.MAUVE_STAR, [one, 0 * one])
-    refuse_without_answer(mallow.MAUVE_STAR, [one, np.ones((3, 5))])  # different widths are an error of their own
+    others = one, -one, 0 * one, np.ones((3, 5))  # different widths are an error of their own
+    assert [is_refused(one, other) for other in others] == [True, False, False, False]
 
 
 def test_an_estimator_must_return_masses():
@@ -111,5 +118,6 @@ def test_one_row_that_differs_anywhere_is_an_answer(place):
 
 
 def test_the_first_sides_may_have_another_width():
-    refuse_without_answer(mallow.MAUVE_STAR, [np.ones((3, 2)), np.ones((3, 2)), np.ones((3, 4))])
-    refuse_without_answer(mallow.MAUVE_STAR, [np.ones((3, 4)), np.ones((3, 2)), np.ones((3, 2))])
+    narrow, wide = np.ones((3, 2)), np.ones((3, 4))
+    assert [is_refused(narrow, narrow, last) for last in (narrow, wide)] == [True, False]
+    assert not is_refused(wide, narrow, narrow)

@@ -4,36 +4,14 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from pytest import approx
 
+from caveats.made_samples import embedded, of_features, texts_of
 from mallow import Samples, read
-from mallow.caveats import _samples as _sample_checks
 from mallow.caveats import check_samples
-from mallow.caveats._counts import count_independent
-from mallow.caveats._samples import _unmatched_caveats
 from mallow.errors import Caveat
-from mallow.models import words
 
 RNG = np.random.default_rng(0)
-VOCABULARY = [f"{first}{second}ra" for first in "bcdfghjklmnp" for second in "aeiou"]
-
-
-def texts_of(n, length, seed=0):
-    """Different texts of about so many words."""
-    rng = np.random.default_rng(seed)
-    return [" ".join(rng.choice(VOCABULARY, size=length + rng.integers(-3, 4))) + "." for _ in range(n)]
-
-
-def embedded(texts, features=None, width=4):
-    rows = np.random.default_rng(len(texts)).normal(size=(len(texts), width)) if features is None else features
-    return Samples(texts=texts).with_features(rows, provenance={"embedder": "test"})
-
-
-def of_features(n, seed=0, **labels):
-    return Samples(features=np.random.default_rng([n, seed]).normal(size=(n, 4)), **labels)
 
 
 def raised(reference, model, *kinds):
@@ -112,22 +90,6 @@ def test_texts_of_256_tokens_are_long_enough(length, short):
     assert bool(raised(*sides, "short texts")) == short
 
 
-def test_the_median_does_not_depend_on_the_order_of_the_texts():
-    texts = [text for length in range(10, 110) for text in texts_of(2, length, length)]
-    expected = _sample_checks._median_words(tuple(texts))
-    assert expected == approx(np.median([len(words(text)) for text in texts]), abs=2)
-    for seed in range(5):
-        assert _sample_checks._median_words(tuple(np.random.default_rng(seed).permutation(texts))) == expected
-    assert _sample_checks._median_words(("One two.",)) == 3
-
-
-def test_the_median_of_real_texts(shared):
-    for name, field in (("webtext-gpt2-large/human", "gen"), ("reuters/reuters_c50", None)):
-        texts = read(shared / "data" / f"{name}.jsonl.gz", field=field, limit=150).texts
-        exact = float(np.median([len(words(text)) for text in texts]))
-        assert _sample_checks._median_words(texts) == approx(exact, rel=0.03)
-
-
 # --- embedders that see nothing
 
 
@@ -187,20 +149,6 @@ def test_features_that_are_nearly_constant():
     assert raised(*sides(0.01), "same features") == []
     alone = [Samples(features=side.features) for side in sides(1e-4)]  # numbers such as years are alike by nature
     assert raised(*alone, "same features") == []
-
-
-matrices = arrays(np.float64, st.tuples(st.integers(1, 6), st.just(3)), elements=st.floats(-1e3, 1e3))
-
-
-@given(x=matrices, y=matrices, exponent=st.sampled_from([0, 200, -200]))
-def test_the_spread_is_that_around_the_mean(x, y, exponent):
-    rows = np.concatenate([x, y])
-    length = np.sqrt((rows**2).sum(axis=1).mean())
-    around = np.sqrt(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean())
-    expected = around / length if length else 0.0
-    scale = 10.0**exponent
-    if np.abs(rows).max() > 1e-3 or not rows.any():
-        assert _sample_checks._relative_spread(scale * x, scale * y) == approx(expected, abs=1e-7)
 
 
 # --- several samples per prompt, prompts without partners
@@ -277,12 +225,6 @@ def test_a_few_prompts_may_be_missing(own, unmatched):
     assert bool(raised(reference, model, "unmatched prompts")) == unmatched
 
 
-def test_file_names_are_not_prompts():
-    images = [[f"{i:04}.png" for i in range(start, start + 50)] for start in (0, 25)]
-    sides = [Samples(images=names, ids=names, features=of_features(50).features) for names in images]
-    assert list(_unmatched_caveats(*sides, "model")) == []
-
-
 # --- real data
 
 
@@ -321,61 +263,6 @@ def test_rows_are_counted_by_their_bytes():
         texts = Samples(texts=["One.", "Two.", "Three."]).with_features(features, provenance={})
         caveats = [one for one in check_samples({"model": (texts, texts)})["model"] if one.kind == "same features"]
         assert [(one.values["distinct"], one.values["items"]) for one in caveats] == [(2, 3), (2, 3)]
-
-
-def test_the_spread_of_many_rows_is_that_of_all():
-    rows = np.random.default_rng(0).normal(3.0, 1.0, size=(9000, 2))
-    for cut in (1, 4096, 4097, 8999):
-        assert _sample_checks._relative_spread(rows[:cut], rows[cut:]) == approx(1 / np.sqrt(10), rel=0.03)
-    one = _sample_checks._relative_spread(rows[:4500], rows[4500:])
-    assert one == approx(_sample_checks._relative_spread(rows[:1], rows[1:]), rel=1e-12)
-    assert _sample_checks._relative_spread(-rows[:5], -rows[5:]) == approx(one, rel=1e-12)
-    assert _sample_checks._relative_spread(np.zeros((2, 2)), np.zeros((3, 2))) == 0.0
-    below = -np.array([[1.0, 2.0], [2.0, 1.0]])  # no entry is above 0, and squares would overflow or vanish
-    expected = _sample_checks._relative_spread(below, below)
-    assert _sample_checks._relative_spread(1e250 * below, 1e250 * below) == approx(expected)
-    assert _sample_checks._relative_spread(1e-250 * below, 1e-250 * below) == approx(expected)
-
-
-@pytest.mark.parametrize(("count", "low"), [(1, 0), (31, 0), (32, 0), (33, 1), (101, 35)])
-def test_thirty_one_texts_around_the_middle_are_counted(count, low):
-    """The text at place i has i + 1 words, and more characters than the one before."""
-    texts = tuple(" ".join(["word"] * (place + 1)) for place in range(count))
-    assert _sample_checks._median_words(texts[::-1]) == np.median(np.arange(low, min(low + 31, count)) + 1)
-
-
-def test_texts_of_one_length_are_counted_in_the_order_of_the_alphabet():
-    texts = tuple("a b c" if place % 2 else "abcde" for place in range(100))
-    assert _sample_checks._median_words(texts) == _sample_checks._median_words(texts[::-1]) == 3.0
-
-
-def test_several_samples_for_each_prompt_are_no_unequal_sizes():
-    ids = [str(i // 2) for i in range(2000)]
-    reference, twice, half = of_features(1000, ids=ids[::2]), of_features(2000, ids=ids), of_features(500)
-    assert _sample_checks._size_caveats(reference, twice) == []
-    assert [one.kind for one in _sample_checks._size_caveats(reference, half)] == ["few samples", "unequal sizes"]
-    assert [one.kind for one in _sample_checks._size_caveats(of_features(1000), of_features(2000))] == ["unequal sizes"]
-    assert count_independent(twice) == 1000
-    assert count_independent(half) == 500
-
-
-def test_duplicates_that_are_known_do_not_count_as_merged():
-    texts = texts_of(100, 20)
-    features = np.eye(100)
-    features[90:] = features[0]  # 91 different rows
-    side = embedded(texts, features)
-    known = [
-        Caveat("duplicates", "Twice.", "model", {"repeats": 9}),
-        Caveat("duplicates", "Twice.", "other", {"repeats": 50}),
-    ]
-    found = list(_sample_checks._feature_caveats(embedded(texts, np.eye(100)), side, "model", []))
-    assert [(one.system, dict(one.values)) for one in found] == [("model", {"distinct": 90, "items": 100, "n": 100})]
-    assert list(_sample_checks._feature_caveats(embedded(texts, np.eye(100)), side, "model", known)) == []
-
-
-def test_the_spread_is_not_told_where_features_are_merged():
-    constant = embedded(texts_of(50, 20), np.ones((50, 3)))
-    assert len(list(_sample_checks._feature_caveats(constant, constant, "model", []))) == 2
 
 
 # --- rows that seem to be pairs

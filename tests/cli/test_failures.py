@@ -301,12 +301,6 @@ def test_paths_that_lead_nowhere_are_answered(home, mallow, command, message):
     assert err.count("\n") == 1
 
 
-def test_a_plan_for_one_system_thrice(refused):
-    refused(
-        "plan human.jsonl human.jsonl human.jsonl -e letters:letters -q", 1, "the pilot shows no gap: with 200 samples"
-    )
-
-
 def test_wrong_usage_shows_no_control_characters(mallow):
     bell = "\x07\x9b31m"
     for words in ([f"score{bell}"], ["score", "a", "b", f"--{bell}"], ["compare", "a", f"x={bell}", "x=b"]):

@@ -63,14 +63,15 @@ def test_a_broken_pipe_is_silent(home):
 
 def test_a_narrow_terminal_and_no_colour(home):
     mallow = f"{sys.executable} -m mallow"
-    compare = f"{mallow} compare human.jsonl near.jsonl far.jsonl -q {EMBED}"
-    for command in (f"{mallow} --help", f"{mallow} score --help", compare):
-        done = shell(home, command, COLUMNS="40", NO_COLOR="1")
+    outputs = []
+    for words in ("--help", "score --help", f"compare human.jsonl near.jsonl far.jsonl -q {EMBED}"):
+        done = shell(home, f"{mallow} {words}", COLUMNS="40", NO_COLOR="1")
         assert done.returncode == 0
         assert "\x1b" not in done.stdout + done.stderr
-    narrow = shell(home, f"{mallow} --help", COLUMNS="40").stdout
+        outputs.append(done.stdout)
+    narrow, _, compared = outputs
     assert max(map(len, narrow.splitlines())) <= 42  # the usage line is not wrapped
-    table, signature = shell(home, compare, COLUMNS="40").stdout.split("\nmallow ")
+    table, signature = compared.split("\nmallow ")
     assert signature.count("\n") == 1  # one line, to be copied
     assert max(map(len, table.splitlines())) <= 52  # the longest pair of heading and value
     assert re.search(r"^near\ncertified MAUVE +\d\.\d+$", table, re.MULTILINE)

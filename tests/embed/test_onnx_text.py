@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow._files import digest
 from mallow.embed import OnnxText
 from mallow.embed import _onnx_text as module
 from mallow.embed._onnx_text import encode_leading_part, load_tokenizer
 from mallow.errors import InputError
+from name_digests import name_digest
 from onnx_files import FLOAT, INT8, INT32, INT64, graph_input, graph_output, integer, integers, node, tensor, write_onnx
 
 tokenizers = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'mallow[onnx]'")
@@ -200,7 +200,7 @@ def test_where_the_tokenizer_is_looked_for(folder, tiny):
 
 
 def test_the_name_tells_what_the_features_depend_on(folder, tiny):
-    assert f"/tiny.onnx@{digest(tiny.path)}" in tiny.name
+    assert f"/tiny.onnx@{name_digest(tiny.path)}" in tiny.name
     assert tiny.name.endswith(", pooling=mean, max_length=256, normalise=False)")
     others = [
         replace(tiny, pooling="cls"),

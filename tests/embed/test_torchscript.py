@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow._files import digest
 from mallow.embed import Preprocess, TorchScript, inception
 from mallow.errors import InputError
+from name_digests import name_digest
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
 
@@ -78,7 +78,7 @@ def test_inception_depends_on_the_range_and_not_on_the_batch(real_inception, pic
 
 def test_the_name_of_inception(real_inception):
     resize = "Preprocess(size=(299, 299), crop=None, resample='bicubic', scale=(-1.0, 1.0), mean=None, std=None, "
-    start = f"TorchScript(default_1.pt@{digest(real_inception.path)}, output=None, float32, {resize}"
+    start = f"TorchScript(default_1.pt@{name_digest(real_inception.path)}, output=None, float32, {resize}"
     assert real_inception.name.startswith(start)
     assert inception(resample="bilinear", device="cpu").name != real_inception.name
     assert "cv2" not in sys.modules  # the package was not imported

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow._files import digest
 from mallow.embed import Preprocess, VisionModel
 from mallow.errors import InputError
+from name_digests import name_digest
 
 pytest.importorskip("PIL.Image", reason="needs Pillow: pip install 'mallow[images]'")
 
@@ -119,7 +119,7 @@ def test_clip_is_projected_as_it_projects_itself(transformers, torch, pictures, 
 def test_the_name_holds_what_the_features_depend_on(transformers, tmp_path):
     folder = tiny(transformers, "dinov2", tmp_path / "tiny")
     embedder = VisionModel(str(folder), device="cpu")
-    assert embedder.name == f"VisionModel(tiny@{digest(folder)}, pooling=cls, float32, {embedder._preprocess!r})"
+    assert embedder.name == f"VisionModel(tiny@{name_digest(folder)}, pooling=cls, float32, {embedder._preprocess!r})"
     assert str(tmp_path) not in embedder.name
     assert pickle.loads(pickle.dumps(embedder)) == embedder
     names = {VisionModel(folder, device="cpu", **options).name for options in DIFFERENT}

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import mallow
-from mallow._files import digest
-from mallow.embed import Cache, OnnxText, embed_samples
+from mallow.embed import Cache, OnnxImages, OnnxText, Preprocess, embed_samples
 from mallow.embed import _embed as module
 from mallow.errors import InputError
-from mallow.models import keep_model
+from mallow.models import Source, keep_model
 from onnx_files import FLOAT, INT64, external_tensor, graph_input, graph_output, node, tensor, write_onnx
 
 WORDS = ["[UNK]", "[CLS]", "[SEP]", "good", "day", "sun"]
@@ -87,9 +86,9 @@ def test_weights_in_other_files_are_found_wherever_the_graph_names_them(tmp_path
     constant = padding + external_tensor("table", FIRST, FLOAT, "deep/" + "w" * 200)
     write_graph(path, constant)
     (tmp_path / "deep" / ("w" * 200)).write_bytes(b"one")
-    before = digest(path)
+    before = OnnxImages(path, Preprocess()).name
     (tmp_path / "deep" / ("w" * 200)).write_bytes(b"two")
-    assert digest(path) != before
+    assert OnnxImages(path, Preprocess()).name != before
 
 
 def test_folders_behind_links_are_part_of_the_name(tmp_path):
@@ -101,20 +100,20 @@ def test_folders_behind_links_are_part_of_the_name(tmp_path):
     seen = set()
     for content in ("one", "two"):
         (tmp_path / "weights" / "weights.bin").write_text(content)
-        seen.add(digest(tmp_path / "model"))
+        seen.add(Source(str(tmp_path / "model")).label)
     (tmp_path / "model" / "part").unlink()
-    seen.add(digest(tmp_path / "model"))
+    seen.add(Source(str(tmp_path / "model")).label)
     assert len(seen) == 3
 
 
 def test_a_file_that_was_read_is_read_again_once_it_has_changed(tmp_path):
-    path = tmp_path / "weights.bin"
+    path = tmp_path / "weights.onnx"
     path.write_bytes(b"one")
     os.utime(path, (1e9, 1e9))
-    before = digest(path)
+    before = OnnxImages(path, Preprocess()).name
     path.write_bytes(b"two")  # in place, of the same size, with the same time
     os.utime(path, (1e9, 1e9))
-    assert digest(path) != before
+    assert OnnxImages(path, Preprocess()).name != before
 
 
 def test_weights_that_are_replaced_while_the_embedder_lives(folder):

@@ -12,7 +12,6 @@ from pytest import approx
 from mallow import EstimateWarning, InputError, Measure, compare, score
 from mallow.estimate import Neighbors, Quantize
 from mallow.evaluate import Check, check_regression, read_baseline
-from mallow.evaluate._check import _changes_since, _same_samples
 from mallow.evidence import MAUVE_2021
 from mallow.results import at_most
 from mallow.samples import Samples
@@ -326,29 +325,6 @@ def test_what_is_not_a_score_file_is_refused(baseline, tmp_path):
         rf"the field 'values' is missing\.{way_out}",
     ):
         read_baseline(file)
-
-
-@pytest.mark.parametrize("part", ["keys", "reference_units", "model_units", "reference_scores", "model_scores"])
-def test_samples_are_the_same_only_if_all_of_their_evidence_is(part, baseline):
-    own = getattr(baseline.evidence, part)
-    other = replace(baseline, evidence=replace(baseline.evidence, **{part: own[::-1].copy()}))
-    assert _same_samples(baseline, replace(baseline, mauve=0.5))
-    assert not _same_samples(baseline, other)
-    assert not _same_samples(other, baseline)
-    values = dict.fromkeys(baseline.values, (0.5,))
-    assert not _same_samples(baseline, replace(baseline, values=values))
-
-
-def test_changes_between_runs_are_told_one_by_one(baseline):
-    assert _changes_since(baseline, baseline) == []
-    other = replace(baseline, signature=replace(baseline.signature, version="9"), n=(400, 500))
-    version, sizes = _changes_since(baseline, other)
-    assert (version.kind, version.message) == (
-        "other version",
-        f"the baseline was made by mallow {baseline.signature.version}, and this score by 9.",
-    )
-    assert sizes.values == {"least": 400, "most": 500}
-    assert _changes_since(replace(baseline, n=(300, 600)), baseline)[0].values == {"least": 300, "most": 600}
 
 
 def test_a_check_uses_the_seed_and_as_many_repeats_as_the_baseline(baseline):

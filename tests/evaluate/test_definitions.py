@@ -1,5 +1,6 @@
 """What has a definition of its own, and no public call that shows it: compared with that definition."""
 
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,33 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
+import mallow
 from made_results import made_comparison, made_difference
-from mallow import (
-    MAUVE_STAR,
-    track,
-)
-from mallow.caveats._estimates import _count_lengths
-from mallow.errors import Caveat, InputError
+from mallow import MAUVE_STAR, track
+from mallow.errors import Caveat, EstimateWarning, InputError
 from mallow.estimate import Quantize
 from mallow.evaluate import Difference, Trend
+from mallow.evaluate._gaps import _first_units, subtract_scores
+from mallow.evaluate._robust import _agree
 from mallow.evaluate._run import Run, Settings, split_rows
+from mallow.evaluate._same import _find_factor
 from mallow.evaluate._score import build_score
 from mallow.evaluate._subsets import _categories, _few_left, _match, _means, _whole_parts
 from mallow.evaluate._track import _cut_to_one_size, _find_trend, _order_by_step, find_changes
-from mallow.evidence import Units, hold_out
+from mallow.evidence import Units, find_units, hold_out, holm
 from mallow.samples import Samples
 from mallow.theory import Partition
-
-# --- brief
-
-
-def test_few_independent_samples_have_few_bins_of_lengths():
-    lengths = np.exp(np.random.default_rng(0).normal(size=500))
-    few, many = (
-        max(map(np.count_nonzero, _count_lengths(lengths, lengths, independent=count))) for count in (1, 100_000)
-    )
-    assert few <= 3 < many
-
 
 # --- score
 
@@ -340,3 +330,121 @@ def test_numbers_in_names_are_steps_only_where_all_names_have_one():
     assert _order_by_step(["a", "b"], [-1, -2.5]) == {"b": -2.5, "a": -1.0}
     with pytest.raises(InputError, match="`checkpoints` must map at least 3 names to samples; got list"):
         track([[0.0]], [[[0.0]]] * 3)
+
+
+# --- several embedders
+
+
+def agreed(*orders, p_values=(0.01, 0.03)):
+    """What two embedders say of systems with these certified areas."""
+    comparisons = {}
+    for name, areas, p_value in zip(("one", "two"), orders, p_values, strict=True):
+        made = made_comparison(areas)
+        pairs = [
+            made_difference(each.first, each.second, each.difference["mauve"], p_value) for each in made.differences
+        ]
+        comparisons[name] = replace(made, differences=tuple(pairs))
+    return _agree(comparisons)
+
+
+def test_the_largest_p_value_counts_and_signs_follow_the_first_embedder():
+    (one,) = agreed({"a": 0.9, "b": 0.8}, {"a": 0.95, "b": 0.9})
+    assert (one.first, one.second, one.p_value, one.adjusted) == ("a", "b", 0.03, 0.03)
+    assert one.difference == pytest.approx({"one": 0.1, "two": 0.05})
+    assert (one.significant, one.better) == (True, "a")
+    # The second embedder lists them the other way round, and finds the other one closer.
+    (other,) = agreed({"a": 0.9, "b": 0.8}, {"b": 0.95, "a": 0.9})
+    assert other.difference == pytest.approx({"one": 0.1, "two": -0.05})
+    assert (other.p_value, other.better) == (1.0, None)
+    (level,) = agreed({"a": 0.9, "b": 0.8}, {"a": 0.9, "b": 0.9})
+    assert (level.p_value, level.better) == (1.0, None)  # no difference is no agreement
+
+
+def test_all_pairs_are_corrected_together():
+    areas = {"a": 0.9, "b": 0.8, "c": 0.7}
+    found = agreed(areas, dict(reversed([("a", 0.9), ("b", 0.85), ("c", 0.7)])))
+    assert [(one.first, one.second) for one in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [one.adjusted for one in found] == holm([0.03] * 3) == pytest.approx([0.09] * 3)
+    assert all(value > 0 for one in found for value in one.difference.values())
+
+
+# --- one model or two
+
+
+@pytest.mark.parametrize(
+    ("strength", "spread", "factor"),
+    # 2.486 + the error of the pilot at 90% confidence, 1.282, is enough as it is; twice that is enough with half.
+    [(3.768, 1.0, 1.0), (6.254, 1.0, 0.5), (2.525, 1.0, 4.0), (2.0, 1.0, None), (3.768, 2.0, 7.6), (-1.0, 1.0, None)],
+)
+def test_the_factor_of_samples(strength, spread, factor):
+    found = _find_factor(strength, spread)
+    assert found is None if factor is None else found == approx(factor, rel=0.1)
+
+
+# --- two gaps
+
+
+def pair(shift, seed, n=200, width=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, width)), rng.normal(shift, 1.0, size=(n, width))
+
+
+@pytest.fixture(scope="module")
+def scores():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        return {
+            name: mallow.score(*pair(shift, seed, n=60), repeats=1)
+            for name, shift, seed in (("a", 0.9, 1), ("b", 0.3, 2))
+        }
+
+
+def test_scores_of_a_monitor_cannot_be_subtracted(scores):
+    bare = replace(scores["a"], evidence=None)
+    for pairs in ({"a": bare, "b": scores["b"]}, {"b": scores["b"], "a": bare}):
+        with pytest.raises(InputError, match=r"`scores` must have evidence\. Scores of a Monitor have none"):
+            subtract_scores(pairs, mallow.MAUVE_STAR)
+
+
+def test_the_difference_is_that_of_the_certificates_and_units_of_both_cancel(scores):
+    one = subtract_scores(scores, mallow.MAUVE_STAR)
+    assert (one.first, one.second) == ("a", "b")
+    for name in ("mauve", "frontier_integral", "midpoint"):
+        values = [scores[own].certified[name].value for own in "ab"]
+        assert one.difference[name] == pytest.approx(values[0] - values[1], abs=1e-9)
+    assert one.adjusted == one.p_value
+    keys = scores["a"].evidence.keys
+    shared = replace(scores["b"], evidence=replace(scores["b"].evidence, keys=keys))
+    apart = replace(scores["b"], evidence=replace(scores["b"].evidence, keys=keys + np.uint64(1)))
+    first, second = (subtract_scores({"a": scores["a"], "b": each}, mallow.MAUVE_STAR) for each in (shared, apart))
+    assert first.interval != second.interval
+    itself = subtract_scores({"a": scores["a"], "again": scores["a"]}, mallow.MAUVE_STAR)
+    assert itself.difference["mauve"] == 0.0
+    assert itself.p_value["mauve"] == 1.0
+    # Which unit comes first means nothing.
+    evidence = scores["b"].evidence
+    order = np.random.default_rng(0).permutation(len(evidence.keys))
+    place = np.argsort(order)
+    renumbered = replace(
+        evidence,
+        keys=evidence.keys[order],
+        reference_units=place[evidence.reference_units],
+        model_units=place[evidence.model_units],
+    )
+    again = subtract_scores({"a": scores["a"], "b": replace(scores["b"], evidence=renumbered)}, mallow.MAUVE_STAR)
+    assert again.interval["mauve"] == pytest.approx(one.interval["mauve"], abs=1e-12)
+
+
+def test_the_units_that_stay_have_the_smallest_keys_and_keep_their_order():
+    ids = [f"u{place}" for place in range(12)]
+    x, y = (mallow.Samples(features=rows, ids=ids) for rows in np.random.default_rng(0).normal(size=(2, 12, 2)))
+    units = find_units(x, y)
+    smallest = np.sort(np.argsort(units.keys[units.sets[0]])[:5])
+    first, second = _first_units(x, y, (5, 12))
+    assert first.ids == tuple(ids[place] for place in smallest)
+    assert second is y
+    assert _first_units(x, y, (12, 4))[0] is x
+    assert len(_first_units(x, y, (12, 4))[1]) == 4
+    assert set(_first_units(x, y, (4, 4))[1].ids) == set(
+        _first_units(x, y, (4, 4))[0].ids
+    )  # the same units of both sides

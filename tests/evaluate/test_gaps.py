@@ -1,15 +1,12 @@
 """Two gaps compared: the larger is named, equal ones are not, and shared units cancel."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mallow
 from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate._gaps import _first_units, subtract_scores
-from mallow.evidence import find_units
 
 
 @pytest.fixture(autouse=True)
@@ -98,64 +95,3 @@ def test_what_is_not_a_pair_is_refused():
             mallow.compare_gaps(pairs)
     with pytest.raises(InputError, match="`repeats` must be"):
         mallow.compare_gaps({"a": (x, y), "b": (x, y)}, repeats=0)
-
-
-@pytest.fixture(scope="module")
-def scores():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EstimateWarning)
-        return {
-            name: mallow.score(*pair(shift, seed, n=60), repeats=1)
-            for name, shift, seed in (("a", 0.9, 1), ("b", 0.3, 2))
-        }
-
-
-def test_scores_of_a_monitor_cannot_be_subtracted(scores):
-    bare = replace(scores["a"], evidence=None)
-    for pairs in ({"a": bare, "b": scores["b"]}, {"b": scores["b"], "a": bare}):
-        with pytest.raises(InputError, match=r"`scores` must have evidence\. Scores of a Monitor have none"):
-            subtract_scores(pairs, mallow.MAUVE_STAR)
-
-
-def test_the_difference_is_that_of_the_certificates_and_units_of_both_cancel(scores):
-    one = subtract_scores(scores, mallow.MAUVE_STAR)
-    assert (one.first, one.second) == ("a", "b")
-    for name in ("mauve", "frontier_integral", "midpoint"):
-        values = [scores[own].certified[name].value for own in "ab"]
-        assert one.difference[name] == pytest.approx(values[0] - values[1], abs=1e-9)
-    assert one.adjusted == one.p_value
-    keys = scores["a"].evidence.keys
-    shared = replace(scores["b"], evidence=replace(scores["b"].evidence, keys=keys))
-    apart = replace(scores["b"], evidence=replace(scores["b"].evidence, keys=keys + np.uint64(1)))
-    first, second = (subtract_scores({"a": scores["a"], "b": each}, mallow.MAUVE_STAR) for each in (shared, apart))
-    assert first.interval != second.interval
-    itself = subtract_scores({"a": scores["a"], "again": scores["a"]}, mallow.MAUVE_STAR)
-    assert itself.difference["mauve"] == 0.0
-    assert itself.p_value["mauve"] == 1.0
-    # Which unit comes first means nothing.
-    evidence = scores["b"].evidence
-    order = np.random.default_rng(0).permutation(len(evidence.keys))
-    place = np.argsort(order)
-    renumbered = replace(
-        evidence,
-        keys=evidence.keys[order],
-        reference_units=place[evidence.reference_units],
-        model_units=place[evidence.model_units],
-    )
-    again = subtract_scores({"a": scores["a"], "b": replace(scores["b"], evidence=renumbered)}, mallow.MAUVE_STAR)
-    assert again.interval["mauve"] == pytest.approx(one.interval["mauve"], abs=1e-12)
-
-
-def test_the_units_that_stay_have_the_smallest_keys_and_keep_their_order():
-    ids = [f"u{place}" for place in range(12)]
-    x, y = (mallow.Samples(features=rows, ids=ids) for rows in np.random.default_rng(0).normal(size=(2, 12, 2)))
-    units = find_units(x, y)
-    smallest = np.sort(np.argsort(units.keys[units.sets[0]])[:5])
-    first, second = _first_units(x, y, (5, 12))
-    assert first.ids == tuple(ids[place] for place in smallest)
-    assert second is y
-    assert _first_units(x, y, (12, 4))[0] is x
-    assert len(_first_units(x, y, (12, 4))[1]) == 4
-    assert set(_first_units(x, y, (4, 4))[1].ids) == set(
-        _first_units(x, y, (4, 4))[0].ids
-    )  # the same units of both sides

@@ -4,21 +4,15 @@ import json
 import math
 from dataclasses import replace
 from statistics import NormalDist
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pytest import approx
 
 from held_out import gaussian_slope
 from mallow import EstimateWarning, InputError, compare
 from mallow.evaluate import SamplePlan, plan_samples
-from mallow.evaluate._check import _SHIFTS, gaussian_areas
-from mallow.evaluate._plan import _dimension, _LearningLaw, _plan_caveats, _show_pilot
-from mallow.evidence import MAUVE_STAR, hold_out
-from mallow.results import Estimate
+from mallow.evidence import MAUVE_STAR
 from mallow.samples import Samples
 from mallow.theory import CHI2, KL
 
@@ -37,77 +31,9 @@ def plan():
     return plan_samples(X, A, B, detect=0.1)
 
 
-def gaussian_law(dimension, values=(0.9, 0.7), noise=1.0):
-    areas = gaussian_areas(KL, 5.0)
-    return _LearningLaw(areas, -np.gradient(areas, _SHIFTS), dimension, values, noise)
-
-
-def test_n_is_the_least_with_the_power_asked_for(plan):
+def test_the_pilot_has_its_standard_error(plan):
     assert plan.pilot["standard error"] == approx((plan.pilot["high"] - plan.pilot["difference"]) / 1.959964, rel=1e-6)
     assert plan.pilot["n"] == 300
-    law = gaussian_law(8)
-    for difference in (0.05, 0.2, 0.5):
-        n = law.samples_for(difference, 0.05, 0.8, 100)
-        assert law.power(n, difference, 0.05) >= 0.8
-        assert n == 100 or law.power(n - 1, difference, 0.05) < 0.8
-
-
-def test_z_varies_by_the_luck_of_witnesses_until_all_is_seen():
-    law = gaussian_law(0, noise=3.0)  # so that z is moderate where all is seen
-    n, level, difference = 10**4, 0.05, 0.05
-    true = np.interp([-0.825, -0.775], -law.areas, _SHIFTS)
-    z = difference / law.error(n, true)
-    assert law.power(n, difference, level) == approx(NormalDist().cdf(z - 1.959964), abs=0.02)
-    hidden = gaussian_law(1e5, noise=0.7)  # next to nothing is seen, and z is 0
-    assert hidden.power(100, difference, level) == approx(NormalDist().cdf(-1.959964 / math.sqrt(2)), abs=0.005)
-
-
-def test_what_is_certified_of_gaussians_follows_the_law():
-    """Measured: the mean certified MAUVE of 36 draws of n Gaussian samples per side, shifted by 0.6 and 1 (0.910, 0.632)."""
-    for n, dimension, near, far in ((100, 8, 0.959, 0.733), (200, 50, 0.986, 0.839), (400, 50, 0.965, 0.759)):
-        law = gaussian_law(dimension)
-        seen = law.seen(n, np.array([0.6, 1.0]))
-        assert np.interp(seen, _SHIFTS, law.areas) == approx([near, far], abs=0.015)
-    unlimited = law.seen(1e12, np.array([0.6, 0.9]))
-    assert unlimited == approx([0.6, 0.9])
-
-
-@given(st.floats(1.0, 1e6), st.floats(0.0, 500.0), st.floats(0.01, 8.0))
-def test_the_law_is_inverted(n, dimension, shift):
-    law = gaussian_law(dimension)
-    assert law.true(n, law.seen(n, np.array([shift]))) == approx([shift], rel=1e-6)
-
-
-def test_the_noise_of_the_reference_cancels_as_far_as_both_systems_use_it_alike():
-    law = gaussian_law(8)
-    slope = gaussian_slope(0.910, KL, 5.0)
-    both, one = law.error(200, np.array([0.6, 0.6])), law.error(200, np.array([0.6, 0.0]))
-    assert both == approx(math.sqrt(2 / 200) * slope, rel=0.01)  # of two sets of samples
-    assert one == approx(both, rel=0.01)  # those of one system and of the reference
-
-
-@quiet
-@pytest.mark.parametrize("dimension", [4, 30])
-def test_the_noise_of_a_pilot_of_gaussians_is_that_of_gaussians(dimension):
-    rng = np.random.default_rng(dimension)
-    rows = rng.normal(size=(3, 300, dimension))
-    rows[:, :, 0] += np.array([0.0, 0.7, 1.1])[:, None]
-    reference, first, second = (Samples(features=own) for own in rows)
-    held_out = hold_out(MAUVE_STAR, {"A": (reference, first), "B": (reference, second)}, permutations=19)
-    law = _LearningLaw.fit(held_out, 300, dimension)
-    assert law.noise == approx(1.0, abs=0.12)  # as two independent references: 0.75
-    assert law.values == approx([0.855, 0.551], abs=0.2)
-
-
-def test_more_dimensions_need_more_samples():
-    assert gaussian_law(2).samples_for(0.2, 0.05, 0.8, 100) < gaussian_law(20).samples_for(0.2, 0.05, 0.8, 100)
-    rng = np.random.default_rng(0)
-    round_ones = [Samples(features=rng.normal(shift, 1.0, size=(400, 20))) for shift in (0.0, 3.0)]
-    flat = [Samples(features=own.features * np.r_[10.0, np.ones(19)]) for own in round_ones]
-    assert 18 < _dimension(round_ones) < 20
-    assert 1 < _dimension(flat) < 2
-    wide = [Samples(features=rng.normal(size=(30, 200)))]
-    assert _dimension(wide) == approx(200 * 30 / 230, rel=0.1)
 
 
 @quiet
@@ -292,40 +218,3 @@ def test_a_hundred_samples_are_a_pilot():
         plan_samples(X[:100], A[:100], B[:99])
     with pytest.raises(InputError, match=r"`power` must be above `level`.*; got 0\.05 and 0\.05"):
         plan_samples(X, A, B, power=0.05)
-
-
-def certificate(value, high):
-    return SimpleNamespace(estimates={"mauve": Estimate(value, 0.0, high)})
-
-
-@pytest.mark.parametrize(
-    ("n", "highs", "expected"),
-    [
-        (3000, (0.9, 0.99), []),
-        (3001, (0.9, 0.99), [("small pilot", None)]),
-        (100, (1.0, 0.99), [("no gap in the pilot", "A")]),
-        (100, (0.9, 1.0), [("no gap in the pilot", "B")]),
-        (9000, (1.0, 1.0), [("no gap in the pilot", "A"), ("no gap in the pilot", "B"), ("small pilot", None)]),
-    ],
-)
-def test_a_plan_is_doubtful_beyond_thirty_times_the_pilot_or_without_a_gap(n, highs, expected):
-    held_out = SimpleNamespace(
-        certificates={name: certificate(0.8, high) for name, high in zip("AB", highs, strict=True)}
-    )
-    caveats = _plan_caveats(held_out, n, 100)
-    assert [(one.kind, one.system) for one in caveats] == expected
-    for one in caveats:
-        assert one.values == ({"times": n / 100} if one.kind == "small pilot" else {"n": 100})
-
-
-@pytest.mark.parametrize(("low", "high", "error"), [(-0.1, 0.3, 0.2), (-0.2, 0.2, 0.3)])
-def test_the_error_of_a_pilot_is_the_longer_arm(low, high, error):
-    difference = SimpleNamespace(value={"mauve": 0.1}, interval={"mauve": (low, high)})
-    held_out = SimpleNamespace(
-        certificates={"A": certificate(0.9, 1.0), "B": certificate(1.0, 1.0)}, difference=lambda *names: difference
-    )
-    pilot = _show_pilot(held_out, 250)
-    assert pilot == {"difference": 0.1, "low": low, "high": high, "standard error": approx(error / 1.959964), "n": 250}
-    held_out.certificates["A"] = certificate(1.0, 1.0)
-    with pytest.raises(InputError, match="the pilot shows no gap: with 250 samples neither system can be told"):
-        _show_pilot(held_out, 250)

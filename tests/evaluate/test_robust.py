@@ -1,15 +1,13 @@
 """Several embedders: a winner only where all agree."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mallow
-from made_results import made_comparison, made_difference
+from made_results import made_comparison
 from mallow.errors import EstimateWarning, InputError
-from mallow.evaluate._robust import _agree
 from mallow.evidence import holm
 
 WORDS = ["apple", "bear", "cat", "dune", "east"]
@@ -95,40 +93,7 @@ def test_wrong_requests_are_refused():
         mallow.compare_embedders(points, {"a": points, "b": points}, [letters, lengths])
 
 
-# --- what several embedders agree on, of comparisons made by hand
-
-
-def agreed(*orders, p_values=(0.01, 0.03)):
-    """What two embedders say of systems with these certified areas."""
-    comparisons = {}
-    for name, areas, p_value in zip(("one", "two"), orders, p_values, strict=True):
-        made = made_comparison(areas)
-        pairs = [
-            made_difference(each.first, each.second, each.difference["mauve"], p_value) for each in made.differences
-        ]
-        comparisons[name] = replace(made, differences=tuple(pairs))
-    return _agree(comparisons)
-
-
-def test_the_largest_p_value_counts_and_signs_follow_the_first_embedder():
-    (one,) = agreed({"a": 0.9, "b": 0.8}, {"a": 0.95, "b": 0.9})
-    assert (one.first, one.second, one.p_value, one.adjusted) == ("a", "b", 0.03, 0.03)
-    assert one.difference == pytest.approx({"one": 0.1, "two": 0.05})
-    assert (one.significant, one.better) == (True, "a")
-    # The second embedder lists them the other way round, and finds the other one closer.
-    (other,) = agreed({"a": 0.9, "b": 0.8}, {"b": 0.95, "a": 0.9})
-    assert other.difference == pytest.approx({"one": 0.1, "two": -0.05})
-    assert (other.p_value, other.better) == (1.0, None)
-    (level,) = agreed({"a": 0.9, "b": 0.8}, {"a": 0.9, "b": 0.9})
-    assert (level.p_value, level.better) == (1.0, None)  # no difference is no agreement
-
-
-def test_all_pairs_are_corrected_together():
-    areas = {"a": 0.9, "b": 0.8, "c": 0.7}
-    found = agreed(areas, dict(reversed([("a", 0.9), ("b", 0.85), ("c", 0.7)])))
-    assert [(one.first, one.second) for one in found] == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert [one.adjusted for one in found] == holm([0.03] * 3) == pytest.approx([0.09] * 3)
-    assert all(value > 0 for one in found for value in one.difference.values())
+# --- results made by hand
 
 
 @pytest.mark.parametrize(("adjusted", "value", "better"), [(0.049, 0.1, "a"), (0.049, -0.1, "b"), (0.05, 0.1, None)])

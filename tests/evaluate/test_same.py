@@ -6,13 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from pytest import approx
 
 import mallow
 from mallow import InputError, Samples
 from mallow.embed import style
 from mallow.evaluate import SameModel
-from mallow.evaluate._same import _find_factor
 
 
 def completions(seed, *, prompts=8, size=4, shift=0.0, odd=()):
@@ -55,16 +53,6 @@ def test_without_a_proven_difference_no_number_is_given():
     assert result.prompts_needed is None
     assert result.samples_needed is None
     assert "80% power" not in str(result)
-
-
-@pytest.mark.parametrize(
-    ("strength", "spread", "factor"),
-    # 2.486 + the error of the pilot at 90% confidence, 1.282, is enough as it is; twice that is enough with half.
-    [(3.768, 1.0, 1.0), (6.254, 1.0, 0.5), (2.525, 1.0, 4.0), (2.0, 1.0, None), (3.768, 2.0, 7.6), (-1.0, 1.0, None)],
-)
-def test_the_factor_of_samples(strength, spread, factor):
-    found = _find_factor(strength, spread)
-    assert found is None if factor is None else found == approx(factor, rel=0.1)
 
 
 def test_one_model():

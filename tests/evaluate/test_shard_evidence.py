@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mallow
-import mallow.evidence._witness as witness_module
 from mallow.engine import Threads
 from mallow.evaluate import Settings
 from mallow.evaluate._run import Parts
@@ -21,8 +20,8 @@ def sides():
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
-    monkeypatch.setattr(witness_module, "_MANY_ROWS", 1000)
-    monkeypatch.setattr(witness_module, "_MANY_UNITS", 500)
+    monkeypatch.setattr("mallow.evidence._witness._MANY_ROWS", 1000)
+    monkeypatch.setattr("mallow.evidence._witness._MANY_UNITS", 500)
     warnings.simplefilter("ignore", mallow.EstimateWarning)
 
 

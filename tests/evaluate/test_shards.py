@@ -28,7 +28,10 @@ from mallow import (
 )
 from shard_files import FORMATS, write_shards
 
-pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::mallow.EstimateWarning"),
+    pytest.mark.all_permutations,
+]  # as in killed processes
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(500, 12)).astype(np.float32)

@@ -7,26 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
-from scipy.integrate import quad
 from scipy.spatial.distance import cdist
-from scipy.stats import chi2, norm
+from scipy.stats import norm
 
 from held_out import learn, samples
 from mallow import HELLINGER2, KL, Masses, area
 from mallow.errors import InputError
-from mallow.estimate import Quantize
 from mallow.evidence import NORMAL as _NORMAL
 from mallow.evidence import (
     Certificate,
     Draws,
     Units,
     Witness,
-    _space,
     certify,
     difference_between,
     find_space,
     find_units,
-    fit_sequential_test,
     holm,
     is_undecided,
     run_identity_test,
@@ -36,15 +32,14 @@ from mallow.evidence._atoms import merge_atoms
 from mallow.evidence._certificate import cost_terms, standard_errors, summary_slopes
 from mallow.evidence._evidence import _in_doubt
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
-from mallow.evidence._folds import Folds, deal_folds, scatter
 from mallow.evidence._identity import _root, share_as_large
-from mallow.evidence._learner import _half_on_each_side, stack_weights
 from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
-from mallow.evidence._sequential import MeanTest, _total_variance, crossing_probability, fit_mean_test
-from mallow.evidence._space import LeaveUnitOut, regularised_inverse
+from mallow.evidence._space import regularised_inverse
 from mallow.results import Estimate
 from mallow.theory import Frontier
+
+pytestmark = pytest.mark.all_permutations
 
 # --- Holm
 
@@ -372,7 +367,7 @@ def test_a_common_witness_by_hand():
             assert getattr(found, field)[name] == approx(value, rel=1e-6, abs=1e-15)
 
 
-# --- units, folds and the stack
+# --- units
 
 
 def test_wide_samples_that_differ_in_a_late_column_are_no_copies():
@@ -382,201 +377,3 @@ def test_wide_samples_that_differ_in_a_late_column_are_no_copies():
     other = samples(np.arange(30.0)[:, None])
     assert find_units(samples(x), other).count == 25 + 30
     assert find_units(samples(np.concatenate([x, late], axis=1)), other).count == 50 + 30
-
-
-def test_keys_arescattered_as_by_splitmix64():
-    # The outputs of splitmix64 with the seed 1234567, as the tests of other implementations have them.
-    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    assert [int(scatter(np.array([1234567], np.uint64), step)[0]) for step in range(4)] == expected
-
-
-def test_folds_do_not_depend_on_the_numbers_of_units_where_both_sides_have_equally_many():
-    rng = np.random.default_rng(0)
-    keys = rng.integers(2**63, size=8, dtype=np.uint64)
-    is_reference = np.arange(8) < 4
-    expected = deal_folds(np.arange(8), keys, is_reference, folds=3)
-    for _ in range(10):
-        order = rng.permutation(8)  # of the numbers; the rows stay
-        assert np.array_equal(deal_folds(np.argsort(order), keys[order], is_reference, folds=3), expected)
-
-
-def test_both_sides_count_half_whatever_their_weights():
-    is_reference, weight = np.array([True, False, False, True, False]), np.array([1.0, 2.0, 3.0, 4.0, 15.0])
-    assert _half_on_each_side(weight, is_reference) == approx([0.1, 0.05, 0.075, 0.4, 0.375])
-
-
-@pytest.mark.parametrize("constant", [5.0, -5.0, 0.0])
-def test_a_view_that_says_the_same_of_all_counts_nothing_whatever_it_says(constant):
-    rng = np.random.default_rng(0)
-    unit, is_reference = np.repeat(np.arange(60), 2), np.tile([True, False], 60)
-    fold = deal_folds(unit, np.arange(60, dtype=np.uint64), is_reference, folds=3)
-    scores = rng.normal(size=(1, 3, 120)) + np.where(is_reference, 1.0, -1.0)
-    rounding = constant * (1.0 + 1e-15 * rng.normal(size=(1, 3, 120)))
-    options = {"is_reference": is_reference, "weight": np.full(120, 1 / 120), "unit": unit}
-    alone, both = (
-        stack_weights(views, 0, fold, Folds(3), **options) for views in (scores, np.concatenate([scores, rounding]))
-    )
-    assert alone[0] > 0
-    assert both == approx([alone[0], 0.0], abs=1e-9)
-
-
-def test_units_are_left_out_alike_in_one_block_and_in_many(monkeypatch):
-    rng = np.random.default_rng(0)
-    ids = [name for name, size in enumerate([1, 2, 3, 6, 1, 2, 3, 6, 1, 1]) for _ in range(size)]
-    space = learn((rng.normal(size=(26, 7)), ids), (rng.normal(size=(12, 7)), range(12))).space
-    values = rng.normal(size=(2, len(space.points)))
-    whole = LeaveUnitOut(space.points, space.variances, space.unit, (0.1, 1.0))
-    monkeypatch.setattr(_space, "_NUMBERS", 1)  # each unit is a block
-    blocks = LeaveUnitOut(space.points, space.variances, space.unit, (0.1, 1.0))
-    for place in (0, 1):
-        assert blocks.correct(values, place) == approx(whole.correct(values, place), rel=1e-9)
-
-
-# --- the test that may be looked at after every batch
-
-
-def mean_test(*moments, units=50.0):
-    return MeanTest(np.array([1.0, 0.0]), units, 2.0, 1.5, 1.2, *moments)
-
-
-@pytest.mark.parametrize("moments", [(4.0, 0.3, 0.2), (2.9, -0.3, -0.2)], ids=["corrected", "nothing below the limits"])
-def test_cumulants_by_hand(moments):
-    of_norms, of_norm_pairs, of_pairs = moments if moments[0] > 3 else (3.0, 0.0, 0.0)
-    test = mean_test(*moments)
-    for units in (20.0, math.inf):
-        t, n = 1 / units, 1 / 50
-        q = (t**3 + n**3) / (t + n) ** 2
-        second, third = test.cumulants(units)
-        assert second == approx(2 * 1.5 + (of_norms - 3.0) * q, rel=1e-12)
-        assert third == approx(8 * 1.2 + 12 * of_norm_pairs * q + 4 * of_pairs * (t - n) ** 2 / (t + n), rel=1e-12)
-    assert test.freedom == approx(8 * second**3 / third**2)
-    assert not test.silent
-
-
-@pytest.mark.parametrize(("square_length", "mean"), [(9.0, (1.5, -0.4)), (3.0, (1.5, -0.4)), (2.5, (1.01, 0.0))])
-def test_the_tail_of_one_look_by_hand(square_length, mean):
-    test, units = mean_test(4.0, 0.3, 0.2), 20.0
-    second, third = test.cumulants(units)
-    freedom = 8 * second**3 / third**2
-    total = (square_length - (mean[0] ** 2 + mean[1] ** 2)) * 20 / 19
-    excess = max(0.0, (total - 2.0) * 20 / (70 * 2.0))
-    statistic = ((mean[0] - 1) ** 2 + mean[1] ** 2) / ((1 / 20 + 1 / 50) * (1 + excess))
-    standard = (statistic - 2.0) / math.sqrt(second)  # to mean r and variance 2r
-    expected = chi2.sf(freedom + standard * math.sqrt(2 * freedom), freedom)
-    assert test.tail(np.array(mean), square_length, units) == approx(expected, rel=1e-9)
-    assert (excess > 0) == (square_length == 9.0)
-
-
-@pytest.mark.parametrize(
-    ("level", "freedom", "length"), [(9.0, 1.0, 1.0), (14.0, 4.0, 3.0), (40.0, 20.0, 5.0), (3.0, 4.0, 0.5)]
-)
-def test_how_often_a_level_is_exceeded_by_quadrature(level, freedom, length):
-    time = quad(lambda y: chi2.cdf(y, freedom) ** 2 / (2 * y * chi2.pdf(y, freedom)), 0, level, limit=200)[0]
-    expected = 1 - chi2.cdf(level, freedom) ** 2 * math.exp(-length / time)
-    assert crossing_probability(level, freedom, length) == approx(expected, rel=1e-3)
-
-
-@pytest.mark.parametrize("level", [1e-9, 0.0, -3.0])
-def test_a_level_that_is_always_exceeded(level):
-    assert crossing_probability(level, 4.0, 1.0) == 1.0
-
-
-@pytest.mark.parametrize(("units", "factor"), [(0.5, 0.5), (1.0, 1.0), (1.5, 1.5), (3.0, 1.5), (10.0, 10 / 9)])
-def test_the_total_variance_of_few_units(units, factor):
-    assert _total_variance(np.array([1.0, 2.0]), 7.0, units) == approx(2.0 * factor)
-    assert _total_variance(np.array([1.0, 2.0]), 5.0 - 1e-15, units) == 0.0
-
-
-def test_a_mean_that_is_nearer_than_chance_has_the_tail_one():
-    test = mean_test(4.0, 0.3, 0.2)
-    for square_length in (3.0, 30.0):
-        assert test.tail(test.mean, square_length, 20.0) == approx(1.0, abs=1e-3)
-    narrow = MeanTest(
-        np.zeros(1), 1e6, 2.0, 4.0, 8.0, 0.0, 0.0, 0.0
-    )  # one degree of freedom, and a small third cumulant
-    assert MeanTest(np.zeros(1), 50.0, 9.0, 1.0, 0.9, 0.0, 0.0, 0.0).tail(np.zeros(1), 2.0, 20.0) == 1.0
-    assert narrow.tail(np.zeros(1), 2.0, 20.0) == 1.0
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_third_moment_is_one_that_a_covariance_can_have(seed):
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(int(rng.integers(3, 9)), 1 + seed % 3)) ** (1 + seed % 2)
-    mean, length = features.mean(axis=0), float((features**2).sum(axis=1).mean())
-    test = fit_mean_test(features, mean, length, float(len(features)))
-    centred, count = features - mean, len(features)
-    h = centred @ centred.T
-    places = range(count)
-    triples = [(i, j, k) for i in places for j in places for k in places if len({i, j, k}) == 3]
-    cube = np.mean([h[i, j] * h[j, k] * h[k, i] for i, j, k in triples])
-    square = np.mean([h[i, j] ** 2 for i in places for j in places if i != j])
-    assert test.square == approx(square)
-    least = square**2 / test.total
-    assert test.cube == approx(min(max(cube, least), max(square**1.5, least)))
-
-
-def test_features_that_do_not_vary_say_nothing():
-    silent = MeanTest(np.array([1.0, 0.0]), 50.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    assert silent.silent
-    assert (silent.tail(np.array([5.0, 5.0]), 50.0, 20.0), silent.p_value(1e-9)) == (1.0, 1.0)
-    assert mean_test(4.0, 0.3, 0.2).p_value(0.0) < 1e-100
-
-
-def test_the_p_value_of_all_looks_by_hand():
-    test = mean_test(4.0, 0.3, 0.2)
-    for tail in (0.3, 1e-3):
-        level = chi2.isf(tail, test.freedom)
-        expected = crossing_probability(level, test.freedom, math.log(1 + 50 / 10))
-        assert test.p_value(tail) == approx(expected, rel=1e-9)
-    assert test.p_value(1.0) == 1.0
-
-
-def test_two_samples_tell_nothing_about_moments_and_three_do():
-    rows = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0]])
-    for count in (2, 3):
-        own = rows[:count]
-        test = fit_mean_test(own, own.mean(axis=0), float((own**2).sum(axis=1).mean()), float(count))
-        assert test.silent == (count == 2)
-        assert test.total == approx(own.var(axis=0, ddof=1).sum())
-
-
-def test_the_numbers_of_units_do_not_matter_where_only_some_of_them_give_the_moments(monkeypatch):
-    monkeypatch.setattr("mallow.evidence._sequential._MOMENT_ROWS", 15)
-    rng = np.random.default_rng(0)
-    fitting, counted = rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
-    codebook, units = Quantize(bins=4).fit(fitting, rng=0), np.arange(60) // 2
-    numbers = rng.permutation(30)
-    tests = [fit_sequential_test(codebook, fitting, counted, own).tests for own in (units, numbers[units])]
-    for one, other in zip(*tests, strict=True):
-        assert (one.units, one.square, one.cube, one.of_pairs) == (
-            other.units,
-            other.square,
-            other.cube,
-            other.of_pairs,
-        )
-    # The first row of each of the first 15 units, whatever follows.
-    moved = counted.copy()
-    moved[30:], moved[1:30:2] = counted[30:][::-1], counted[1:30:2][::-1]
-    again = fit_sequential_test(codebook, fitting, moved, units).tests
-    assert [one.of_norms for one in again] == approx([one.of_norms for one in tests[0]], rel=1e-9)
-
-
-def test_rare_bins_count_more_by_hand():
-    rng = np.random.default_rng(0)
-    fitting, counted = rng.normal(size=(80, 2)), rng.normal(size=(120, 2))
-    codebook = Quantize(bins=6).fit(fitting, rng=0)
-    units = np.repeat(np.arange(100), np.where(np.arange(100) < 20, 2, 1))
-    test = fit_sequential_test(codebook, fitting, counted, units)
-    share = codebook.count(fitting) / 80
-    assert test.weights == approx(1 / np.sqrt(len(share) * share + 1))
-    of_bins = test.tests[-1]
-    counts = codebook.count(counted)
-    assert of_bins.mean == approx(test.weights * counts / 120)
-    assert of_bins.units == approx(120**2 / (20 * 4 + 80))
-    length = float(test.weights**2 @ counts) / 120
-    worth = of_bins.units
-    assert of_bins.total == approx((length - (of_bins.mean**2).sum()) * worth / (worth - 1))
-    looks = test.start()
-    looks.tails = [1.0, 1e-3, 1e-12, 0.2]
-    each = [4 * one.p_value(tail) for one, tail in zip(test.tests, looks.tails, strict=True)]
-    assert list(test.p_values(looks).values()) == approx([1.0, min(each[1], 1.0), 1e-4, min(each[3], 1.0)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from mallow.evidence import Units, _identity, compare_means
+from mallow.evidence import Units, compare_means
 
 
 def compare(first, second, units, permutations=40, seed=0):
@@ -13,7 +13,7 @@ def compare(first, second, units, permutations=40, seed=0):
 
 @pytest.mark.parametrize("entries", [1, 50, 1 << 24])
 def test_all_permutations_are_counted_however_many_are_drawn_at_once(entries, monkeypatch):
-    monkeypatch.setattr(_identity, "_ENTRIES", entries)
+    monkeypatch.setattr("mallow.evidence._identity._ENTRIES", entries)
     rng = np.random.default_rng(0)
     units = Units((np.arange(8), np.arange(8)), rng.integers(2**63, size=8, dtype=np.uint64))
     x, y = rng.normal(size=(2, 8, 2))

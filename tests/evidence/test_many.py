@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from pytest import approx
 
-import mallow.evidence._witness as witness_module
 from held_out import paired, samples, shifted
 from mallow.evidence import Draws, Witness, certify, difference_between, find_units, gather_evidence, make_learner
-from mallow.evidence import _many_test as many_test
 from mallow.evidence import _pass_learner as learner_module
-from mallow.evidence._blocks import ArrayRows
-from mallow.evidence._coarse import CoarseGrid, find_coarse_grid
-from mallow.evidence._exchange import find_exchange
 from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
 from mallow.theory import KL
@@ -130,8 +125,8 @@ def test_many_samples_take_this_way(rows, units, kind, monkeypatch):
     x, y = shifted(60, 3, 0.5, 10)
     pairs = find_units(samples(x, range(60)), samples(y, range(60)))
     assert isinstance(make_learner(Witness(), [x, y], pairs), MemoryLearner)
-    monkeypatch.setattr(witness_module, "_MANY_ROWS", rows)
-    monkeypatch.setattr(witness_module, "_MANY_UNITS", units)
+    monkeypatch.setattr("mallow.evidence._witness._MANY_ROWS", rows)
+    monkeypatch.setattr("mallow.evidence._witness._MANY_UNITS", units)
     assert isinstance(make_learner(Witness(), [x, y], pairs), kind)
     assert isinstance(make_learner(Witness(views=(lambda p, q, z: z[:, 0],)), [x, y], pairs), MemoryLearner)
 
@@ -175,84 +170,4 @@ def test_it_does_not_matter_where_rows_are_nor_how_many_come_at_a_time(options, 
 # --- sums, metrics, exchanges: against their definitions
 
 
-def test_exchanged_means_are_those_of_exchanged_rows():
-    rng = np.random.default_rng(2)
-    values = rng.integers(-127, 128, size=(1400, 3)).astype(np.float32)
-    rounded = np.rint(values**2 / 16)
-    for unit, is_reference in (
-        (np.repeat(np.arange(700), 2), np.tile([True, False], 700)),
-        (np.arange(1400), np.arange(1400) % 7 < 3),
-    ):
-        exchange = find_exchange(unit, is_reference)
-        merged, join = exchange.merge(100, rng)
-        means, squares, spread = many_test._sum_atoms(exchange, join, lambda low, high: values[low:high])
-        half = np.abs(exchange.atoms.data).max()
-        for signs in (merged.as_observed(), merged.draw(20, rng)):
-            for table, found in ((values, means), (rounded, squares)):
-                assert signs @ found * half == approx(signs @ merged.atoms @ table, abs=1e-6)
-        each = (exchange.atoms[:-1] @ rounded) / half
-        assert spread == approx(((each - each.mean(axis=0)) ** 2).sum(axis=0), rel=1e-9)
-
-
 # --- the grid of small integers
-
-
-def test_integers_stay_in_their_range_and_follow_their_column():
-    rng = np.random.default_rng(4)
-    rows = rng.normal(3.0, 2.0, size=(2000, 4))
-    rows[:, 1] *= 2.0**-40
-    rows[:, 2] = 7.0
-    rows[0, 3] = 1e12
-    grid = find_coarse_grid([ArrayRows(rows)], [np.arange(2000)])
-    integers = grid.integers(rows)
-    assert np.abs(integers).max() == 127
-    assert (integers == np.rint(integers)).all()
-    assert (integers[:, 2] == 0).all()
-    assert integers[0, 3] == 127
-    assert integers[1:, 3].std() == approx(127 / 6, rel=0.05)  # one huge number does not hide the others
-    for column in (0, 1, 3):
-        assert np.corrcoef(integers[1:, column], rows[1:, column])[0, 1] > 0.999
-
-
-def test_a_column_that_is_constant_in_the_sample_is_seen_in_the_other_rows():
-    rows = np.zeros((3000, 2))
-    rows[2500:, 0] = 5.0
-    rows[2900:, 0] = -1.0
-    grid = find_coarse_grid([ArrayRows(rows)], [np.arange(100)])
-    assert sorted(set(grid.integers(rows)[:, 0].tolist())) == [-25, 0, 127]
-    assert (grid.integers(rows)[:, 1] == 0).all()
-
-
-@pytest.mark.parametrize("scale", [2.0**-100, 2.0**100])
-def test_other_units_of_measurement_give_the_same_integers(scale):
-    rows = np.random.default_rng(5).normal(size=(500, 3))
-    integers = [find_coarse_grid([ArrayRows(own)], [np.arange(500)]).integers(own) for own in (rows, rows * scale)]
-    assert (integers[0] == integers[1]).all()
-
-
-def test_sums_of_a_block_are_exact_in_single_precision():
-    from mallow.evidence._coarse import LEVELS, ROWS
-
-    assert ROWS * LEVELS**2 < 2**24
-    extreme = np.full((ROWS, 2), LEVELS, np.float32)
-    assert (extreme.T @ extreme == ROWS * LEVELS**2).all()
-    assert isinstance(find_coarse_grid([ArrayRows(extreme)], [np.arange(9)]), CoarseGrid)
-
-
-def test_axes_of_bins_are_integers_with_known_signs():
-    rng = np.random.default_rng(6)
-    for width in (10, 300):
-        root = rng.normal(size=(width, width)) * np.arange(1, width + 1) ** -0.7
-        axes = learner_module._leading(root.T @ root)
-        assert (axes == np.rint(axes)).all()
-        assert axes.shape[1] <= 32
-        assert (axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] > 0).all()
-        assert np.linalg.norm(axes, axis=0) == approx(2.0**12, rel=1e-2)
-
-
-def test_bins_have_small_numbers_however_many_samples_there_are():
-    from mallow.evidence._space import find_centres
-
-    points = np.random.default_rng(9).normal(size=(3000, 4))
-    for pair in (10_000, 10_000_000):
-        assert max(len(own) for own in find_centres(points, np.arange(3000), pair, partitions=1)) <= 200

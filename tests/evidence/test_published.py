@@ -327,7 +327,7 @@ def test_the_smoothing_of_the_measure_changes_its_interval_but_not_the_value_beh
     assert estimate == again
 
 
-# --- by hand: the formulas of both, from errors that test_jackknife.py compares with loops over units
+# --- by hand: the formulas of both, from errors that test_definitions_of_errors.py compares with loops over units
 
 
 def curve_by_hand(masses, divergence):

@@ -231,7 +231,7 @@ def of_features() -> Diagnosis:
 
 def test_a_diagnosis_has_the_evidence_of_a_score(of_features):
     of_score = score_embedded(Samples(features=X), Samples(features=Y), Settings(TWELVE_BINS, repeats=1, seed=0))
-    assert of_features.p_value == of_score.p_value == 1e-5
+    assert of_features.p_value == of_score.p_value == 1 / 5000
     assert of_features.certified == of_score.certified
     assert of_features.reasons == of_score.reasons
     assert of_features.verdict == of_score.verdict

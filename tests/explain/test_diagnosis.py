@@ -39,7 +39,9 @@ def test_it_survives_json(of_texts, of_features):
 
 def test_the_text_is_complete(of_texts):
     finding, reasons, own, other, gap, *regions = str(of_texts).split("\n\n")
-    assert re.fullmatch(r"The gap is real \(p = \de-5\), but too small to be measured with this few samples\.", finding)
+    assert re.fullmatch(
+        r"The gap is real \(p = 0\.0002\), but too small to be measured with this few samples\.", finding
+    )
     assert re.fullmatch(
         r"Telltale signs, and the share of the evidence that each accounts for\n"
         rf"  ( \d|1)\d\d?%  ({'|'.join(map(re.escape, AWAY))})",
@@ -65,7 +67,7 @@ def test_the_text_is_complete(of_texts):
     assert "  typical    loop\n  length     10 words; elsewhere 6\n  model      loop loop" in text
     assert "not significant" not in text
     assert max(map(len, str(of_texts).splitlines())) < 160
-    assert repr(of_texts).startswith("Diagnosis(p = 7e-5")
+    assert repr(of_texts).startswith("Diagnosis(p = 0.0002")
     assert ", reasons=1, missed 0." in repr(of_texts)
     assert "1 of 1 regions significant" in repr(of_texts)
 

@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 
 from mallow import cli
 from mallow.errors import InputError
-from mallow.generate import CausalModel, HiddenStates, NextToken, _causal, generate
-from mallow.generate import _causal as _key_values
+from mallow.generate import CausalModel, HiddenStates, NextToken, generate
 from mallow.samples import read
 from tiny_models import save_tiny_model, tiny_config, tiny_tokenizer
 
@@ -67,7 +66,7 @@ def plain(folder, vocabulary):
 @pytest.mark.parametrize("kind", CAUSAL)
 @pytest.mark.parametrize("at_once", [512, 4, 1])
 def test_a_text_is_scored_in_one_pass_as_token_by_token(tiny, kind, at_once, monkeypatch):
-    monkeypatch.setattr(_causal, "_SCORED", at_once)
+    monkeypatch.setattr("mallow.generate._causal._SCORED", at_once)
     model, tokens = tiny(kind), [30, 31, 40, 31, 32, 50, 33, 30]
     for prefix in ([7], [7, 9, 30, 31, 9]):
         rows, state = model.start([prefix])
@@ -94,7 +93,7 @@ def test_a_text_begins_after_the_only_end_of_text(tiny):
 @pytest.mark.parametrize("chunk", [8192, 10], ids=["whole", "chunks"])
 @pytest.mark.parametrize("kind", CAUSAL)
 def test_rows_are_those_of_the_plain_network(folder, tiny, monkeypatch, kind, chunk):
-    monkeypatch.setattr(_causal, "_AT_ONCE", chunk)
+    monkeypatch.setattr("mallow.generate._causal._AT_ONCE", chunk)
     model = tiny(kind)
     expected = plain(folder(kind), model.vocabulary)
     texts = [list(prefix) for prefix in PREFIXES]
@@ -306,9 +305,9 @@ def test_a_real_model_from_the_command_line(smollm2, tmp_path, monkeypatch, caps
 @pytest.mark.parametrize("kind", CAUSAL)
 def test_keys_with_room_are_those_of_transformers(tiny, kind, monkeypatch):
     def all_rows(room):
-        monkeypatch.setattr(_key_values, "_ROOM", room)
+        monkeypatch.setattr("mallow.generate._causal._ROOM", room)
         if room is None:
-            monkeypatch.setattr(_causal, "add_room", lambda cache: cache)
+            monkeypatch.setattr("mallow.generate._causal.add_room", lambda cache: cache)
         model, seen = tiny(kind), []
         rows, state = model.start(PREFIXES)
         for step in range(7):

@@ -13,7 +13,6 @@ import pytest
 
 from mallow.errors import InputError
 from mallow.generate import GenerationPlan, NGram, Prompt, Sampling, generate, generate_file, prompts_of
-from mallow.generate import _files as _resumable
 from mallow.samples import read
 
 PLAN = GenerationPlan(n=3, max_new=12, rng=5)
@@ -166,7 +165,7 @@ def test_a_full_disk_leaves_complete_lines(model, prompts, tmp_path, whole_file,
         room -= done
         return done
 
-    monkeypatch.setattr(_resumable.os, "write", full)
+    monkeypatch.setattr("mallow.generate._files.os.write", full)
     message = (
         r"out\.jsonl: cannot be written: No space left on device\. Its \d+ texts are complete; solve the problem and run the "
         r"same command again, which continues from there\.$"

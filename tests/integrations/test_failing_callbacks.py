@@ -1,6 +1,7 @@
 """Whatever fails in a callback or a logger, the training goes on: the real packages, and samples that cannot be scored."""
 
 import errno
+import math
 import os
 import re
 import warnings
@@ -12,65 +13,18 @@ import mallow
 from mallow import EstimateWarning, InputError, Measure, Monitor, Quantize
 from mallow.integrations import log_tensorboard, log_trackio, log_wandb, torch_metric, trainer_callback
 from real_packages import run_program
+from training_loops import HUMAN, failing_sample, make_trainer
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
 
-# What `sample` returns at the evaluations, one after the other.
-SAMPLES = """
-import json, math
+LIGHTNING = """
+import json, math, warnings
+import lightning.pytorch as pl
 import numpy as np, torch
 import mallow
-human = np.random.default_rng(0).normal(size=(400, 4))
-good = np.random.default_rng(1).normal(size=(100, 4))
-
-def on_a_full_disk():
-    with open("/dev/full", "w") as file:
-        file.write("samples")
-
-def nothing():
-    raise RuntimeError
-
-given = iter([
-    lambda: np.where(np.arange(4) == 2, np.nan, good), lambda: good[:0], lambda: good[:, :3],
-    on_a_full_disk, nothing, lambda: None, lambda: good,
-])
-
-def sample(model):
-    return next(given)()
-
-warned = []
-import warnings
-warnings.showwarning = lambda message, *_: warned.append(str(message))
-warnings.simplefilter("always", mallow.EstimateWarning)
-"""
-TRAINER = """
-from transformers import Trainer, TrainingArguments
-from mallow.integrations import trainer_callback
-
-class Shift(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.shift = torch.nn.Parameter(torch.ones(4))
-    def forward(self, rows, **_):
-        return {"loss": ((rows - self.shift) ** 2).mean()}
-
-rows = [{"rows": row} for row in torch.from_numpy(human.astype(np.float32))]
-callback = trainer_callback(mallow.Monitor(human), sample)
-arguments = TrainingArguments(
-    output_dir=folder + "/trainer", max_steps=7, eval_strategy="steps", eval_steps=1, save_strategy="steps", save_steps=1,
-    save_total_limit=1, load_best_model_at_end=True, metric_for_best_model="eval_mallow/mauve", greater_is_better=True,
-    per_device_train_batch_size=50, per_device_eval_batch_size=400, report_to=[], use_cpu=True, disable_tqdm=True,
-    remove_unused_columns=False, prediction_loss_only=True,
-)
-made = Trainer(Shift(), arguments, train_dataset=rows, eval_dataset=rows, callbacks=[callback])
-made.train()
-steps, best = made.state.global_step, made.state.best_metric
-seen = [entry["eval_mallow/mauve"] for entry in made.state.log_history if "eval_mallow/alarm" in entry]
-"""
-LIGHTNING = """
-import lightning.pytorch as pl
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
-from mallow.integrations import lightning_callback
+from mallow.integrations import lightning_callback, metrics_of
+from training_loops import HUMAN, failing_sample
 
 class Shift(pl.LightningModule):
     def __init__(self):
@@ -86,35 +40,34 @@ class Shift(pl.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.2)
 
-seen = []
-batches = torch.utils.data.DataLoader(torch.from_numpy(human.astype(np.float32)), batch_size=200)
-callback = lightning_callback(mallow.Monitor(human), sample)
+seen, warned = [], []
+warnings.showwarning = lambda message, *_: warned.append(str(message))
+warnings.simplefilter("always", mallow.EstimateWarning)
+batches = torch.utils.data.DataLoader(torch.from_numpy(HUMAN.astype(np.float32)), batch_size=200)
+callback = lightning_callback(mallow.Monitor(HUMAN), failing_sample())
 others = [ModelCheckpoint(dirpath=folder, monitor="mallow/mauve", mode="max"),
           EarlyStopping("mallow/mauve", mode="max", patience=20, check_finite=False)]
 trainer = pl.Trainer(max_epochs=7, accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False,
                      callbacks=[callback, *others], default_root_dir=folder)
 trainer.fit(Shift(), batches, batches)
-steps, best = trainer.current_epoch, float(others[0].best_model_score)
-"""
-REPORT = """
+logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
 print(json.dumps([
-    steps, best, [None if math.isnan(value) else value for value in seen], [score.mauve for score in callback.scores],
-    [text.strip().splitlines()[-1] for text in callback.failures],
-    [text for text in warned if "callback of mallow" in text],
+    [trainer.current_epoch, float(others[0].best_model_score), seen, [score.mauve for score in callback.scores],
+     callback.failures, warned],
+    logged, metrics_of(callback.scores[-1]),
 ]))
 """
 
 
-@pytest.mark.parametrize("loop", ["transformers", "lightning"])
-def test_no_failure_ends_a_training(tmp_path, loop):
-    code = SAMPLES + (TRAINER if loop == "transformers" else LIGHTNING) + REPORT
-    steps, best, seen, scores, failures, warned = run_program(loop, code, tmp_path)
+def check_run(steps, best, seen, scores, failures, warned):
+    """All steps of a training were made, six of whose evaluations failed."""
     assert steps == 7
-    assert seen == [None] * 6 + [pytest.approx(scores[0], rel=1e-6)]  # Lightning keeps float32
+    assert all(map(math.isnan, seen[:6]))
+    assert seen[6:] == [pytest.approx(scores[0], rel=1e-6)]  # Lightning keeps float32
     assert best == seen[-1]  # those who choose a model by the number still find it
     assert len(failures) == 6
     for failure, part in zip(
-        failures,
+        [text.strip().splitlines()[-1] for text in failures],
         (
             "InputError: .*NaN|InputError: .*nan",
             "InputError: ",
@@ -126,12 +79,41 @@ def test_no_failure_ends_a_training(tmp_path, loop):
         strict=True,
     ):
         assert re.match(rf"(mallow\.errors\.)?({part})", failure), failure
-    [first] = warned  # the others are in `failures`
+    [first] = [text for text in warned if "callback of mallow" in text]  # the others are in `failures`
     assert first.startswith("The callback of mallow failed, and the run goes on without its numbers: InputError: ")
     assert first.endswith(
         "Later failures are not shown: `failures` of the callback holds the traceback of each, and on_error='raise' "
         "ends the run at the first."
     )
+
+
+def test_no_failure_ends_a_training_by_transformers(tmp_path):
+    pytest.importorskip("accelerate", reason="needs accelerate: pip install 'mallow[train]'")
+    pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", EstimateWarning)
+        callback = trainer_callback(Monitor(HUMAN), failing_sample())
+        every = {"eval_strategy": "steps", "eval_steps": 1, "save_strategy": "steps", "save_steps": 1}
+        best = {"load_best_model_at_end": True, "metric_for_best_model": "eval_mallow/mauve", "greater_is_better": True}
+        trainer = make_trainer(tmp_path, [callback], max_steps=7, save_total_limit=1, **every, **best)
+        trainer.train()
+    seen = [entry["eval_mallow/mauve"] for entry in trainer.state.log_history if "eval_mallow/alarm" in entry]
+    check_run(
+        trainer.state.global_step,
+        trainer.state.best_metric,
+        seen,
+        [score.mauve for score in callback.scores],
+        callback.failures,
+        [str(note.message) for note in noted],
+    )
+
+
+def test_no_failure_ends_a_training_by_lightning(tmp_path):
+    run, logged, expected = run_program("lightning", LIGHTNING, tmp_path)
+    check_run(*run)
+    assert logged.keys() == expected.keys() | {"mallow/alarm"}  # of the last epoch, which has samples
+    assert {name: logged[name] for name in expected} == pytest.approx(expected, rel=1e-6)  # float32
 
 
 @pytest.fixture

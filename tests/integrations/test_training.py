@@ -10,12 +10,12 @@ from socket import create_server
 
 import numpy as np
 import pytest
-from pytest import approx
 
 import mallow
 from mallow import Measure, Monitor, Quantize
 from mallow.integrations import torch_metric, trainer_callback
 from real_packages import run_program
+from training_loops import HUMAN, make_trainer, shifted_sample
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'mallow[text]'")
 ROOT = Path(__file__).resolve().parents[2]
@@ -192,58 +192,10 @@ def test_the_module_of_evaluate_has_both_sides_the_right_way_round(tmp_path, mon
     assert values["self_score"] != mallow.score(model.tolist(), human[:150].tolist(), repeats=1).self_score["mauve"]
 
 
-def test_lightning_logs_what_the_callback_scores(tmp_path):
-    code = """
-import json
-import lightning.pytorch as pl
-import numpy as np, torch
-import mallow
-from mallow.integrations import lightning_callback, metrics_of
-
-class Shift(pl.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.shift = torch.nn.Parameter(torch.ones(4))
-    def training_step(self, batch, _):
-        return ((batch - self.shift) ** 2).mean()
-    def validation_step(self, batch, _):
-        pass
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.2)
-
-def sample(model):
-    modes.append(model.training)
-    with torch.no_grad():
-        return (torch.from_numpy(np.random.default_rng(1).normal(size=(100, 4))) + model.shift).numpy()
-
-modes, human = [], np.random.default_rng(0).normal(size=(400, 4))
-batches = torch.utils.data.DataLoader(torch.from_numpy(human.astype(np.float32)), batch_size=50)
-callback = lightning_callback(mallow.Monitor(human), sample)
-trainer = pl.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
-                     enable_model_summary=False, callbacks=[callback], default_root_dir=folder)
-trainer.fit(Shift(), batches, batches)
-logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
-print(json.dumps([modes, [score.mauve for score in callback.scores], logged, metrics_of(callback.scores[-1])]))
-"""
-    modes, scores, logged, expected = run_program("lightning", code, tmp_path)
-    assert modes == [False, False]  # not at the sanity check before training
-    assert scores[0] < scores[1]
-    assert logged.keys() == expected.keys() | {"mallow/alarm"}
-    assert {name: logged[name] for name in expected} == approx(expected, rel=1e-6)  # float32
-
-
 def test_an_attached_callback_logs_through_its_trainer(tmp_path):
     """All that listens to the log of a Trainer hears the numbers, once per evaluation."""
     pytest.importorskip("accelerate", reason="needs accelerate: pip install 'mallow[train]'")
     transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
-
-    class Model(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.shift = torch.nn.Parameter(torch.full((4,), 3.0))
-
-        def forward(self, labels, **_):
-            return {"loss": ((labels - self.shift) ** 2).mean(), "logits": labels}
 
     heard_logs = []
 
@@ -251,16 +203,8 @@ def test_an_attached_callback_logs_through_its_trainer(tmp_path):
         def on_log(self, args, state, control, logs=None, **_):
             heard_logs.append(dict(logs))
 
-    human = np.random.default_rng(0).normal(size=(400, 4))
-    data = [{"labels": row} for row in human.astype(np.float32)]
-    arguments = transformers.TrainingArguments(
-        str(tmp_path), num_train_epochs=2, eval_strategy="epoch", save_strategy="no", report_to=[], use_cpu=True
-    )
-    trainer = transformers.Trainer(Model(), arguments, train_dataset=data, eval_dataset=data[:20], callbacks=[Heard()])
-    callback = trainer_callback(
-        Monitor(human, measure=Measure(Quantize(bins=20))),
-        lambda model: np.random.default_rng(1).normal(size=(150, 4)) + model.shift.detach().numpy(),
-    )
+    callback = trainer_callback(Monitor(HUMAN, measure=Measure(Quantize(bins=20))), shifted_sample)
+    trainer = make_trainer(tmp_path, [Heard()], num_train_epochs=2, eval_strategy="epoch", save_strategy="no")
     assert callback.attach(trainer) is trainer
     trainer.train()
     numbers = [logs for logs in heard_logs if "eval_mallow/mauve" in logs]

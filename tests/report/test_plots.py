@@ -15,7 +15,7 @@ from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, run_repeats, score
 from mallow.evidence import Measure
 from mallow.report import frontier_figure, rank_figure, score_figure
-from mallow.results import _draw as draw
+from mallow.results import draw
 from mallow.theory import frontier
 
 figure_module = pytest.importorskip("matplotlib.figure", reason="needs matplotlib: pip install 'mallow[plot]'")

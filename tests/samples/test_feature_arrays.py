@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mallow import InputError, Samples, read
-from mallow.samples import _value_checks as _finite
 
 
 def test_a_file_that_changes_later_changes_no_sample(tmp_path):
@@ -135,7 +134,7 @@ def test_pickles_are_never_loaded(tmp_path, refused):
 
 @pytest.mark.parametrize("chunk", [1, 6, 1 << 22])
 def test_rows_that_are_not_finite(chunk, tmp_path, monkeypatch, refused):
-    monkeypatch.setattr(_finite, "_CHUNK", chunk)
+    monkeypatch.setattr("mallow.samples._value_checks._CHUNK", chunk)
     features = np.arange(15.0).reshape(5, 3)
     features[1, 2], features[3, 0] = np.nan, -np.inf
     np.savez(tmp_path / "a.npz", features=features, ids=list("abcde"))
@@ -175,7 +174,7 @@ def test_bad_features(source, message, refused):
 
 @pytest.mark.parametrize("chunk", [2, 1 << 22])
 def test_a_limit_counts_prompts_of_an_npz_file(chunk, tmp_path, monkeypatch, refused):
-    monkeypatch.setattr(_finite, "_CHUNK", chunk)
+    monkeypatch.setattr("mallow.samples._value_checks._CHUNK", chunk)
     path, features = tmp_path / "a.npz", np.arange(12.0).reshape(6, 2)
     np.savez(path, features=features, ids=list("abcabc"))
     for limit, rows in ((1, [0, 3]), (2, [0, 1, 3, 4]), (3, range(6)), (9, range(6))):

@@ -28,7 +28,7 @@ from mallow.samples import (
     stamp_of,
     write_record,
 )
-from mallow.samples import _write as output
+from mallow.samples import write_shard as write_samples
 from mallow.samples._shard_files import open_shard, read_bytes
 from mallow.samples._shard_formats import describe_shard, read_ids, read_rows
 from shard_files import FORMATS, write_shard, write_shards
@@ -362,7 +362,7 @@ def test_what_is_written_beside_shards_is_read(tmp_path, remote):
         None,
     )
     samples = Samples(features=ROWS[:4], ids=list("abcd"), prompts=list("ppqq"), provenance={"embedder": "é"})
-    output.write_shard(samples, name)
+    write_samples(samples, name)
     write_record(record, {"é": [1, None]})
     assert shard_exists(name)
     assert not shard_exists(folder)
@@ -371,7 +371,7 @@ def test_what_is_written_beside_shards_is_read(tmp_path, remote):
     assert (shards.ids(), shards.embedder, np.array_equal(shards.read(), ROWS[:4])) == (tuple("abcd"), "é", True)
     with open_shard(record) as stream:
         assert stream.read().decode() == '{\n "é": [\n  1,\n  null\n ]\n}\n'
-    output.write_shard(Samples(features=ROWS[:4]), name)
+    write_samples(Samples(features=ROWS[:4]), name)
     assert read_provenance(name) is None
 
 

@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 from mallow import EstimateWarning, InputError, Masses, area
 from mallow.theory import Partition
 from mallow.theory import _transport_frontiers as _transport_barycentres
-from mallow.theory import _transport_frontiers as _transport_entropic
 from mallow.theory.transport import (
     barycentric_frontier,
     entropic_barycentric_frontier,
@@ -32,8 +31,10 @@ pytest.importorskip("ot", reason="needs the extra 'transport'")
 def test_no_more_barycentres_are_looked_for_than_allowed(most, monkeypatch):
     solved = []
     solve = _transport_barycentres._barycentre_costs
-    monkeypatch.setattr(_transport_barycentres, "_MOST_VERTICES", most)
-    monkeypatch.setattr(_transport_barycentres, "_barycentre_costs", lambda *own: solved.append(0) or solve(*own))
+    monkeypatch.setattr("mallow.theory._transport_frontiers._MOST_VERTICES", most)
+    monkeypatch.setattr(
+        "mallow.theory._transport_frontiers._barycentre_costs", lambda *own: solved.append(0) or solve(*own)
+    )
     rng = np.random.default_rng(0)
     curve = barycentric_frontier(point_masses(rng.normal(size=(40, 1)), rng.normal(1, 1, size=(30, 1))), tolerance=1e-9)
     # Each of the first `most` − 1 that is found divides an edge; what is open then is looked at once.
@@ -175,7 +176,7 @@ def test_a_small_entropy_is_nearly_exact_and_a_large_one_blurs(entropic, exact):
 
 
 def test_what_has_not_converged_is_said(monkeypatch):
-    monkeypatch.setattr(_transport_entropic, "_MOST_ROUNDS", 20)
+    monkeypatch.setattr("mallow.theory._transport_frontiers._MOST_ROUNDS", 20)
     with pytest.warns(EstimateWarning, match=r"entropic plans have not converged: their masses are off by .* in total"):
         curve = entropic_linear_frontier(histograms(8, 3), regulariser=0.1)
     values = dict(curve.caveats[0].values)
@@ -230,30 +231,6 @@ def test_progress_goes_from_nothing_to_all(monkeypatch):
 # --- the parts
 
 
-def test_the_curve_goes_along_the_corners_with_the_slope_of_each_edge():
-    corners = [(4.0, 0.0), (1.0, 1.0), (0.0, 4.0)]
-    curve = _transport_barycentres._along_corners(corners, 4.0, ())
-    assert (curve.lam[0], curve.lam[-1]) == (0.0, 1.0)
-    assert set(curve.lam[1:-1]) == {0.25, 0.75}  # an edge of 3 by 1, and one of 1 by 3
-    points = np.c_[curve.p_to_mix, curve.q_to_mix]
-    assert [tuple(point) for point in points[[0, 1, -2, -1]]] == [(4, 0), (4, 0), (0, 4), (0, 4)]
-    assert (1.0, 1.0) in [tuple(point) for point in points]
-    assert (np.diff(curve.p_to_mix) <= 0).all()
-    assert (np.diff(curve.q_to_mix) >= 0).all()
-    # 1,024 points for a way of twice the whole cost.
-    assert len(points) == 2 * (512 + 1) + 2
-    lengths = np.abs(np.diff(points, axis=0)).sum(axis=1)
-    assert lengths.max() == approx(8 / 1024)
-
-
-def test_the_worst_of_several_doubts_is_told():
-    from mallow.errors import Caveat
-
-    doubts = tuple(Caveat("transport plan", "Doubt.", values={"gap": gap}) for gap in (0.1, 0.3, 0.2))
-    assert _transport_barycentres.worst_caveat(doubts) == (doubts[1],)
-    assert _transport_barycentres.worst_caveat(()) == ()
-
-
 def test_mass_that_stays_costs_nothing_and_equal_histograms_have_no_curve():
     same = Masses(np.array([0.5, 0.5]), np.array([0.5, 0.5]), partition=histograms(2, 2).partition)
     curve = barycentric_frontier(same)
@@ -271,7 +248,7 @@ def test_values_of_lambda_are_evenly_spaced_and_rounds_are_looked_at_every_twent
     def bar(verb, total):
         yield lambda done, text: looks.append((verb, total, done))
 
-    monkeypatch.setattr(_transport_entropic, "bar", bar)
+    monkeypatch.setattr("mallow.theory._transport_frontiers.bar", bar)
     curve = entropic_linear_frontier(histograms(6, 2), points=4)
     assert curve.lam == approx([0.2, 0.4, 0.6, 0.8])
     assert [done for _, _, done in looks] == list(range(20, 20 * len(looks) + 1, 20))

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from pytest import approx
 
 from mallow import Frontier, InputError, area
-from mallow.theory import _transport_frontiers, _transport_plans
 from mallow.theory.transport import (
     barycentric_frontier,
     free_barycentric_frontier,
@@ -164,8 +163,8 @@ def test_the_linear_frontier_shows_its_progress(monkeypatch):
     def recorded(verb, total, *, wanted=None):
         yield lambda done, text: updates.append((verb, done / total, text, wanted))
 
-    for module in (_transport_frontiers, _transport_plans):
-        monkeypatch.setattr(module, "bar", recorded)
+    for module in ("_transport_frontiers", "_transport_plans"):
+        monkeypatch.setattr(f"mallow.theory.{module}.bar", recorded)
     linear_frontier(quantized_points(2), tolerance=0.01)
     outer = [share for verb, share, _, _ in updates if verb == "frontier"]
     assert len(outer) > 3
@@ -191,7 +190,7 @@ def test_an_interval_is_halved_ten_times_at_most(monkeypatch):
         seen.append(share)
         return ((1.0 - share) ** 2 if p[0] == 1.0 else share**2), ()
 
-    monkeypatch.setattr(_transport_frontiers, "exact_cost", cost)
+    monkeypatch.setattr("mallow.theory._transport_frontiers.exact_cost", cost)
     curve = linear_frontier(point_masses([[0.0, 0.0]], [[1.0, 0.0]]), tolerance=1e-12)
     inner = sorted(set(seen) - {0.0, 1.0})
     assert inner == [place / 1024 for place in range(1, 1024)]

@@ -9,7 +9,6 @@ import pytest
 from pytest import approx
 
 from mallow import EstimateWarning, InputError, area
-from mallow.theory import _transport_plans
 from mallow.theory.transport import (
     barycentric_frontier,
     entropic_cost,
@@ -34,8 +33,8 @@ def test_a_long_search_is_resumed_and_shows_its_progress(monkeypatch):
 
     x, y = gaussian_points(120, 6), gaussian_points(120, 6, seed=1)
     at_once = transport_cost(x, y)
-    monkeypatch.setattr(_transport_plans, "bar", recorded)
-    monkeypatch.setattr(_transport_plans, "_PIVOTS", 100)
+    monkeypatch.setattr("mallow.theory._transport_plans.bar", recorded)
+    monkeypatch.setattr("mallow.theory._transport_plans._PIVOTS", 100)
     assert transport_cost(x, y) == approx(at_once, rel=1e-12)
     assert 3 < len(updates) < 9  # 5; it would be 12 if each search began anew
     assert {verb for verb, _, _ in updates} == {"transport"}
@@ -117,45 +116,6 @@ def test_without_the_solver_the_message_says_what_to_install(monkeypatch):
 # --- the parts
 
 
-def test_distances_are_squared_never_negative_and_keep_their_digits_far_away():
-    x, y = gaussian_points(6, 3), gaussian_points(5, 3, seed=1)
-    expected = ((x[:, None] - y) ** 2).sum(axis=-1)
-    for shift in (0.0, 1e6):
-        found = _transport_plans.squared_distances(x + shift, y + shift)
-        assert found == approx(expected, rel=1e-6)
-        assert (found >= 0).all()
-    same = _transport_plans.squared_distances(x, x)
-    assert np.diag(same) == approx(np.zeros(6), abs=1e-12)
-    assert (same >= 0).all()
-
-
-def test_on_a_line_the_smallest_goes_to_the_smallest():
-    x, y = np.array([3.0, 1.0]), np.array([20.0, 40.0, 10.0])
-    p, q = np.array([0.25, 0.75]), np.array([0.5, 0.125, 0.375])
-    i, j, mass = _transport_plans._sorted_plan(x, y, p, q)
-    plan = {(int(a), int(b)): float(m) for a, b, m in zip(i, j, mass, strict=True)}
-    assert plan == {(1, 2): 0.375, (1, 0): 0.375, (0, 0): 0.125, (0, 1): 0.125}
-    # Masses whose sums are rounded to either side of 1.
-    third = np.full(10, 0.1)
-    i, j, mass = _transport_plans._sorted_plan(np.arange(10.0), np.arange(10.0) + 1, third, third[::-1])
-    assert mass.sum() == 1.0
-    assert i.tolist() == j.tolist() == list(range(10))
-    over = np.array([0.5, 0.5 + 1e-9])
-    _, _, mass = _transport_plans._sorted_plan(np.arange(2.0), np.arange(2.0), over, np.array([0.5, 0.5]))
-    assert mass.sum() == 1.0
-    assert (mass >= 0).all()
-
-
-def test_costs_of_nothing_have_a_plan_without_doubts():
-    *_, mass, caveats = _transport_plans.optimal_plan(np.zeros((2, 2)), np.full(2, 0.5), np.full(2, 0.5))
-    assert mass.sum() == approx(1.0)
-    assert caveats == ()
-    tiny = 1e-15 * np.array([[0.0, 4.0], [4.0, 0.0]])
-    i, j, mass, _ = _transport_plans.optimal_plan(tiny, np.full(2, 0.5), np.full(2, 0.5))
-    assert (i.tolist(), j.tolist()) == ([0, 1], [0, 1])
-    assert mass == approx([0.5, 0.5])
-
-
 @pytest.mark.usefixtures("careless_solver")
 def test_the_gap_is_the_share_of_the_cost_that_is_not_proven():
     x, y = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])  # best: 1; the product plan: 1.5
@@ -163,12 +123,3 @@ def test_the_gap_is_the_share_of_the_cost_that_is_not_proven():
     assert caveat.message.endswith("only proven to be within 33.3% of the least.")
     assert (caveat.kind, caveat.values) == ("transport plan", {"gap": approx(1 / 3)})
     assert transport_cost.quiet(x, y).value == approx(1.5)
-
-
-def test_pairs_of_a_plan_have_the_costs_of_their_points():
-    i, j, mass, caveats = _transport_plans.optimal_plan(
-        np.array([[0.0, 9.0], [9.0, 0.0]]), np.array([0.3, 0.7]), np.array([0.6, 0.4])
-    )
-    found = {(int(a), int(b)): float(m) for a, b, m in zip(i, j, mass, strict=True)}
-    assert found == approx({(0, 0): 0.3, (1, 0): 0.3, (1, 1): 0.4})
-    assert caveats == ()

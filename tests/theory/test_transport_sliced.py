@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from mallow.errors import InputError
-from mallow.theory.transport import _merged_quantiles, sliced_cost
+from mallow.theory.transport import sliced_cost
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9), m=st.integers(1, 9))
@@ -44,16 +44,6 @@ def test_what_is_refused():
         sliced_cost(np.eye(2), np.eye(2), directions=0)
     with pytest.raises(InputError, match="must have the same number of columns"):
         sliced_cost(np.eye(2), np.eye(3))
-
-
-@given(n=st.integers(1, 12), m=st.integers(1, 12))
-def test_points_of_both_sides_meet_with_their_share(n, m):
-    (first, second), shares = _merged_quantiles(n, m)
-    assert shares.sum() == approx(1.0)
-    assert (shares > 0).all()
-    for places, count in ((first, n), (second, m)):
-        assert (np.diff(places) >= 0).all()
-        assert np.bincount(places, shares) == approx(np.full(count, 1 / count))
 
 
 @pytest.mark.parametrize("directions", [1, 63, 64, 65, 130])

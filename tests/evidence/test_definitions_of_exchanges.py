@@ -1,4 +1,4 @@
-"""Exchanges of sides: what may change sides does, with what belongs to it, and nothing else."""
+"""Exchanges of sides: what may change sides does, with what belongs to it, and nothing else; compared with the definitions."""
 
 import itertools
 
@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from held_out import samples
-from mallow.evidence import find_space, find_units
+from mallow.evidence import _many_test as many_test
+from mallow.evidence import (
+    find_space,
+    find_units,
+)
 from mallow.evidence._atoms import _sums, atom_products
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange, generator_of_sides
 from mallow.evidence._identity import fuse, share_as_large
@@ -223,3 +227,25 @@ def test_random_numbers_of_merged_exchanges_do_not_depend_on_which_side_is_the_r
     ]
     assert len(merged[0].atoms[:-1].indices) < 2000
     assert merged[0].generator(3).random() == merged[1].generator(3).random()
+
+
+# --- many samples
+
+
+def test_exchanged_means_are_those_of_exchanged_rows():
+    rng = np.random.default_rng(2)
+    values = rng.integers(-127, 128, size=(1400, 3)).astype(np.float32)
+    rounded = np.rint(values**2 / 16)
+    for unit, is_reference in (
+        (np.repeat(np.arange(700), 2), np.tile([True, False], 700)),
+        (np.arange(1400), np.arange(1400) % 7 < 3),
+    ):
+        exchange = find_exchange(unit, is_reference)
+        merged, join = exchange.merge(100, rng)
+        means, squares, spread = many_test._sum_atoms(exchange, join, lambda low, high: values[low:high])
+        half = np.abs(exchange.atoms.data).max()
+        for signs in (merged.as_observed(), merged.draw(20, rng)):
+            for table, found in ((values, means), (rounded, squares)):
+                assert signs @ found * half == approx(signs @ merged.atoms @ table, abs=1e-6)
+        each = (exchange.atoms[:-1] @ rounded) / half
+        assert spread == approx(((each - each.mean(axis=0)) ** 2).sum(axis=0), rel=1e-9)

@@ -1,25 +1,35 @@
-"""The drop between two certificates: what is shared cancels, and near 1 what may hide counts."""
+"""The drop between two certificates, and what a plan expects of n samples, compared with their definitions."""
 
 import math
+import warnings
 from dataclasses import replace
+from statistics import NormalDist
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest import approx
 
 from held_out import gaussian_slope
+from mallow import EstimateWarning, InputError, score
 from mallow.evaluate._check import (
     _FARTHER,
     _HIDDEN,
     _SHIFTS,
     _arms,
+    _changes_since,
     _join,
+    _same_samples,
     _shared_error,
     estimate_drop,
     gaussian_areas,
 )
-from mallow.evidence import ONE_SIDED, Evidence, IdentityTest
+from mallow.evaluate._plan import _dimension, _LearningLaw, _plan_caveats, _show_pilot
+from mallow.evidence import MAUVE_STAR, ONE_SIDED, Evidence, IdentityTest, hold_out
 from mallow.results import Estimate
+from mallow.samples import Samples
 from mallow.theory import KL, TV, Masses, area, frontier
 
 TEST = IdentityTest(1.0, 1, True, False, {})
@@ -184,3 +194,157 @@ def test_noise_is_that_of_the_units_of_both_sides():
     )
     few = replace(one, model_units=np.arange(400) // 10)  # 400 and 40 units
     assert _arms(quiet, few, AREAS)[0] == approx(1 - np.interp(_HIDDEN * math.sqrt(1 / 400 + 1 / 40), _SHIFTS, AREAS))
+
+
+# --- what two runs share
+
+
+def points(shift, seed, n=300, d=4):
+    return np.random.default_rng(seed).normal(shift, 1.0, size=(n, d))
+
+
+X = points(0.0, 0)
+
+
+@pytest.fixture(scope="module")
+def baseline():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EstimateWarning)
+        return score(X, points(0.3, 1), repeats=1)
+
+
+@pytest.mark.parametrize("part", ["keys", "reference_units", "model_units", "reference_scores", "model_scores"])
+def test_samples_are_the_same_only_if_all_of_their_evidence_is(part, baseline):
+    own = getattr(baseline.evidence, part)
+    other = replace(baseline, evidence=replace(baseline.evidence, **{part: own[::-1].copy()}))
+    assert _same_samples(baseline, replace(baseline, mauve=0.5))
+    assert not _same_samples(baseline, other)
+    assert not _same_samples(other, baseline)
+    values = dict.fromkeys(baseline.values, (0.5,))
+    assert not _same_samples(baseline, replace(baseline, values=values))
+
+
+def test_changes_between_runs_are_told_one_by_one(baseline):
+    assert _changes_since(baseline, baseline) == []
+    other = replace(baseline, signature=replace(baseline.signature, version="9"), n=(300, 500))
+    version, sizes = _changes_since(baseline, other)
+    assert (version.kind, version.message) == (
+        "other version",
+        f"the baseline was made by mallow {baseline.signature.version}, and this score by 9.",
+    )
+    assert sizes.values == {"least": 300, "most": 500}
+    assert _changes_since(replace(baseline, n=(200, 600)), baseline)[0].values == {"least": 200, "most": 600}
+
+
+# --- what is learned from n samples, and the plan that follows
+
+
+quiet = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
+
+
+def gaussian_law(dimension, values=(0.9, 0.7), noise=1.0):
+    areas = gaussian_areas(KL, 5.0)
+    return _LearningLaw(areas, -np.gradient(areas, _SHIFTS), dimension, values, noise)
+
+
+def test_n_is_the_least_with_the_power_asked_for():
+    law = gaussian_law(8)
+    for difference in (0.05, 0.2, 0.5):
+        n = law.samples_for(difference, 0.05, 0.8, 100)
+        assert law.power(n, difference, 0.05) >= 0.8
+        assert n == 100 or law.power(n - 1, difference, 0.05) < 0.8
+
+
+def test_z_varies_by_the_luck_of_witnesses_until_all_is_seen():
+    law = gaussian_law(0, noise=3.0)  # so that z is moderate where all is seen
+    n, level, difference = 10**4, 0.05, 0.05
+    true = np.interp([-0.825, -0.775], -law.areas, _SHIFTS)
+    z = difference / law.error(n, true)
+    assert law.power(n, difference, level) == approx(NormalDist().cdf(z - 1.959964), abs=0.02)
+    hidden = gaussian_law(1e5, noise=0.7)  # next to nothing is seen, and z is 0
+    assert hidden.power(100, difference, level) == approx(NormalDist().cdf(-1.959964 / math.sqrt(2)), abs=0.005)
+
+
+def test_what_is_certified_of_gaussians_follows_the_law():
+    """Measured: the mean certified MAUVE of 36 draws of n Gaussian samples per side, shifted by 0.6 and 1 (0.910, 0.632)."""
+    for n, dimension, near, far in ((100, 8, 0.959, 0.733), (200, 50, 0.986, 0.839), (400, 50, 0.965, 0.759)):
+        law = gaussian_law(dimension)
+        seen = law.seen(n, np.array([0.6, 1.0]))
+        assert np.interp(seen, _SHIFTS, law.areas) == approx([near, far], abs=0.015)
+    unlimited = law.seen(1e12, np.array([0.6, 0.9]))
+    assert unlimited == approx([0.6, 0.9])
+
+
+@given(st.floats(1.0, 1e6), st.floats(0.0, 500.0), st.floats(0.01, 8.0))
+def test_the_law_is_inverted(n, dimension, shift):
+    law = gaussian_law(dimension)
+    assert law.true(n, law.seen(n, np.array([shift]))) == approx([shift], rel=1e-6)
+
+
+def test_the_noise_of_the_reference_cancels_as_far_as_both_systems_use_it_alike():
+    law = gaussian_law(8)
+    slope = gaussian_slope(0.910, KL, 5.0)
+    both, one = law.error(200, np.array([0.6, 0.6])), law.error(200, np.array([0.6, 0.0]))
+    assert both == approx(math.sqrt(2 / 200) * slope, rel=0.01)  # of two sets of samples
+    assert one == approx(both, rel=0.01)  # those of one system and of the reference
+
+
+@quiet
+@pytest.mark.parametrize("dimension", [4, 30])
+def test_the_noise_of_a_pilot_of_gaussians_is_that_of_gaussians(dimension):
+    rng = np.random.default_rng(dimension)
+    rows = rng.normal(size=(3, 300, dimension))
+    rows[:, :, 0] += np.array([0.0, 0.7, 1.1])[:, None]
+    reference, first, second = (Samples(features=own) for own in rows)
+    held_out = hold_out(MAUVE_STAR, {"A": (reference, first), "B": (reference, second)}, permutations=19)
+    law = _LearningLaw.fit(held_out, 300, dimension)
+    assert law.noise == approx(1.0, abs=0.12)  # as two independent references: 0.75
+    assert law.values == approx([0.855, 0.551], abs=0.2)
+
+
+def test_more_dimensions_need_more_samples():
+    assert gaussian_law(2).samples_for(0.2, 0.05, 0.8, 100) < gaussian_law(20).samples_for(0.2, 0.05, 0.8, 100)
+    rng = np.random.default_rng(0)
+    round_ones = [Samples(features=rng.normal(shift, 1.0, size=(400, 20))) for shift in (0.0, 3.0)]
+    flat = [Samples(features=own.features * np.r_[10.0, np.ones(19)]) for own in round_ones]
+    assert 18 < _dimension(round_ones) < 20
+    assert 1 < _dimension(flat) < 2
+    wide = [Samples(features=rng.normal(size=(30, 200)))]
+    assert _dimension(wide) == approx(200 * 30 / 230, rel=0.1)
+
+
+def certificate(value, high):
+    return SimpleNamespace(estimates={"mauve": Estimate(value, 0.0, high)})
+
+
+@pytest.mark.parametrize(
+    ("n", "highs", "expected"),
+    [
+        (3000, (0.9, 0.99), []),
+        (3001, (0.9, 0.99), [("small pilot", None)]),
+        (100, (1.0, 0.99), [("no gap in the pilot", "A")]),
+        (100, (0.9, 1.0), [("no gap in the pilot", "B")]),
+        (9000, (1.0, 1.0), [("no gap in the pilot", "A"), ("no gap in the pilot", "B"), ("small pilot", None)]),
+    ],
+)
+def test_a_plan_is_doubtful_beyond_thirty_times_the_pilot_or_without_a_gap(n, highs, expected):
+    held_out = SimpleNamespace(
+        certificates={name: certificate(0.8, high) for name, high in zip("AB", highs, strict=True)}
+    )
+    caveats = _plan_caveats(held_out, n, 100)
+    assert [(one.kind, one.system) for one in caveats] == expected
+    for one in caveats:
+        assert one.values == ({"times": n / 100} if one.kind == "small pilot" else {"n": 100})
+
+
+@pytest.mark.parametrize(("low", "high", "error"), [(-0.1, 0.3, 0.2), (-0.2, 0.2, 0.3)])
+def test_the_error_of_a_pilot_is_the_longer_arm(low, high, error):
+    difference = SimpleNamespace(value={"mauve": 0.1}, interval={"mauve": (low, high)})
+    held_out = SimpleNamespace(
+        certificates={"A": certificate(0.9, 1.0), "B": certificate(1.0, 1.0)}, difference=lambda *names: difference
+    )
+    pilot = _show_pilot(held_out, 250)
+    assert pilot == {"difference": 0.1, "low": low, "high": high, "standard error": approx(error / 1.959964), "n": 250}
+    held_out.certificates["A"] = certificate(1.0, 1.0)
+    with pytest.raises(InputError, match="the pilot shows no gap: with 250 samples neither system can be told"):
+        _show_pilot(held_out, 250)

@@ -1,12 +1,20 @@
-"""Sinkhorn's iteration: closed forms, extreme regularisers, plans that have not converged."""
+"""Optimal transport: entropic plans, exact ones, lines and barycentres, compared with their definitions."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest import approx
 
 from mallow import EstimateWarning, InputError
+from mallow.theory import _transport_frontiers as _transport_barycentres
+from mallow.theory import _transport_plans
 from mallow.theory import _transport_plans as _sinkhorn
-from mallow.theory.transport import entropic_cost, transport_cost
+from mallow.theory.transport import (
+    _merged_quantiles,
+    entropic_cost,
+    transport_cost,
+)
 from point_clouds import gaussian_points
 
 pytest.importorskip("ot", reason="needs the extra 'transport'")
@@ -101,3 +109,94 @@ def test_rounds_are_shown_until_the_masses_are_right(monkeypatch):
     entropic_cost(x, y, regulariser=1.0)
     assert shown == [("transport", 100, place + 1) for place in range(len(shown))]
     assert 3 < len(shown) < 99
+
+
+# --- plans
+
+
+def test_distances_are_squared_never_negative_and_keep_their_digits_far_away():
+    x, y = gaussian_points(6, 3), gaussian_points(5, 3, seed=1)
+    expected = ((x[:, None] - y) ** 2).sum(axis=-1)
+    for shift in (0.0, 1e6):
+        found = _transport_plans.squared_distances(x + shift, y + shift)
+        assert found == approx(expected, rel=1e-6)
+        assert (found >= 0).all()
+    same = _transport_plans.squared_distances(x, x)
+    assert np.diag(same) == approx(np.zeros(6), abs=1e-12)
+    assert (same >= 0).all()
+
+
+def test_on_a_line_the_smallest_goes_to_the_smallest():
+    x, y = np.array([3.0, 1.0]), np.array([20.0, 40.0, 10.0])
+    p, q = np.array([0.25, 0.75]), np.array([0.5, 0.125, 0.375])
+    i, j, mass = _transport_plans._sorted_plan(x, y, p, q)
+    plan = {(int(a), int(b)): float(m) for a, b, m in zip(i, j, mass, strict=True)}
+    assert plan == {(1, 2): 0.375, (1, 0): 0.375, (0, 0): 0.125, (0, 1): 0.125}
+    # Masses whose sums are rounded to either side of 1.
+    third = np.full(10, 0.1)
+    i, j, mass = _transport_plans._sorted_plan(np.arange(10.0), np.arange(10.0) + 1, third, third[::-1])
+    assert mass.sum() == 1.0
+    assert i.tolist() == j.tolist() == list(range(10))
+    over = np.array([0.5, 0.5 + 1e-9])
+    _, _, mass = _transport_plans._sorted_plan(np.arange(2.0), np.arange(2.0), over, np.array([0.5, 0.5]))
+    assert mass.sum() == 1.0
+    assert (mass >= 0).all()
+
+
+def test_costs_of_nothing_have_a_plan_without_doubts():
+    *_, mass, caveats = _transport_plans.optimal_plan(np.zeros((2, 2)), np.full(2, 0.5), np.full(2, 0.5))
+    assert mass.sum() == approx(1.0)
+    assert caveats == ()
+    tiny = 1e-15 * np.array([[0.0, 4.0], [4.0, 0.0]])
+    i, j, mass, _ = _transport_plans.optimal_plan(tiny, np.full(2, 0.5), np.full(2, 0.5))
+    assert (i.tolist(), j.tolist()) == ([0, 1], [0, 1])
+    assert mass == approx([0.5, 0.5])
+
+
+def test_pairs_of_a_plan_have_the_costs_of_their_points():
+    i, j, mass, caveats = _transport_plans.optimal_plan(
+        np.array([[0.0, 9.0], [9.0, 0.0]]), np.array([0.3, 0.7]), np.array([0.6, 0.4])
+    )
+    found = {(int(a), int(b)): float(m) for a, b, m in zip(i, j, mass, strict=True)}
+    assert found == approx({(0, 0): 0.3, (1, 0): 0.3, (1, 1): 0.4})
+    assert caveats == ()
+
+
+# --- on a line
+
+
+@given(n=st.integers(1, 12), m=st.integers(1, 12))
+def test_points_of_both_sides_meet_with_their_share(n, m):
+    (first, second), shares = _merged_quantiles(n, m)
+    assert shares.sum() == approx(1.0)
+    assert (shares > 0).all()
+    for places, count in ((first, n), (second, m)):
+        assert (np.diff(places) >= 0).all()
+        assert np.bincount(places, shares) == approx(np.full(count, 1 / count))
+
+
+# --- barycentres
+
+
+def test_the_curve_goes_along_the_corners_with_the_slope_of_each_edge():
+    corners = [(4.0, 0.0), (1.0, 1.0), (0.0, 4.0)]
+    curve = _transport_barycentres._along_corners(corners, 4.0, ())
+    assert (curve.lam[0], curve.lam[-1]) == (0.0, 1.0)
+    assert set(curve.lam[1:-1]) == {0.25, 0.75}  # an edge of 3 by 1, and one of 1 by 3
+    points = np.c_[curve.p_to_mix, curve.q_to_mix]
+    assert [tuple(point) for point in points[[0, 1, -2, -1]]] == [(4, 0), (4, 0), (0, 4), (0, 4)]
+    assert (1.0, 1.0) in [tuple(point) for point in points]
+    assert (np.diff(curve.p_to_mix) <= 0).all()
+    assert (np.diff(curve.q_to_mix) >= 0).all()
+    # 1,024 points for a way of twice the whole cost.
+    assert len(points) == 2 * (512 + 1) + 2
+    lengths = np.abs(np.diff(points, axis=0)).sum(axis=1)
+    assert lengths.max() == approx(8 / 1024)
+
+
+def test_the_worst_of_several_doubts_is_told():
+    from mallow.errors import Caveat
+
+    doubts = tuple(Caveat("transport plan", "Doubt.", values={"gap": gap}) for gap in (0.1, 0.3, 0.2))
+    assert _transport_barycentres.worst_caveat(doubts) == (doubts[1],)
+    assert _transport_barycentres.worst_caveat(()) == ()
