@@ -18,8 +18,8 @@ import numpy as np
 from settings import LEVEL, evidence_of, retell
 
 from mallow.evidence import Witness, find_units
-from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
+from mallow.evidence._witness import MemoryLearner
 from mallow.samples import Samples
 
 HERE = Path(__file__).resolve().parent

@@ -33,9 +33,9 @@ from mallow.evidence._certificate import cost_terms, standard_errors, summary_sl
 from mallow.evidence._evidence import _in_doubt
 from mallow.evidence._exchange import common_size, exchangeable_rows, find_exchange
 from mallow.evidence._identity import _root, share_as_large
-from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
 from mallow.evidence._space import regularised_inverse
+from mallow.evidence._witness import MemoryLearner
 from mallow.results import Estimate
 from mallow.theory import Frontier
 

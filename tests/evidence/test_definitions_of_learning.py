@@ -11,9 +11,9 @@ from mallow.evidence import (
     Witness,
     _space,
 )
-from mallow.evidence._folds import Folds, deal_folds, scatter
 from mallow.evidence._learner import _half_on_each_side, stack_gain, stack_weights
 from mallow.evidence._space import LeaveUnitOut
+from mallow.evidence._units import Folds, deal_folds, scatter
 
 layouts = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)).filter(any), min_size=3, max_size=30)
 

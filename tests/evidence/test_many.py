@@ -7,8 +7,8 @@ from pytest import approx
 from held_out import paired, samples, shifted
 from mallow.evidence import Draws, Witness, certify, difference_between, find_units, gather_evidence, make_learner
 from mallow.evidence import _pass_learner as learner_module
-from mallow.evidence._memory_learner import MemoryLearner
 from mallow.evidence._pass_learner import PassLearner
+from mallow.evidence._witness import MemoryLearner
 from mallow.theory import KL
 
 

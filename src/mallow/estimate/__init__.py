@@ -26,9 +26,9 @@ from mallow.estimate._pca import Reduction
 from mallow.estimate._quantisers import Lattice, LevelSets, Product, RandomCentres, Residual
 from mallow.estimate._quantize import Codebook, Prepared, Quantize, automatic_bins, published_bins, split_size
 from mallow.estimate._reduce import Reduce
-from mallow.estimate._row_order import canonical_order, mix_keys, row_keys, unit_keys
+from mallow.estimate._row_order import canonical_order, hash_names, mix_keys, row_keys, unit_keys
 from mallow.estimate._stream import quantize_shards
-from mallow.estimate._survey import Survey, fetch_rows, hash_names, survey_rows
+from mallow.estimate._survey import Survey, fetch_rows, survey_rows
 
 ESTIMATORS: dict[str, Callable[[], Estimator]] = {
     "quantize": Quantize,

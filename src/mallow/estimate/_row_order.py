@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy.typing as npt
 
 from mallow.engine import cores, ordered_map
 from mallow.estimate._features import Features
+from mallow.samples import Samples
 
 Array = npt.NDArray[Any]
 Indices = npt.NDArray[np.int64]
 
 BLOCK = 1024  # chosen: rows per task
+_DIGITS = 10  # row numbers have fewer digits, so they are below 2³²
 
 
 @dataclass(frozen=True)
@@ -194,3 +197,16 @@ def orient(x: Features, y: Features) -> Oriented:
     flipped = bool(len(differ)) and bool(times[0][differ[0]] < times[1][differ[0]])
     a, b = (1, 0) if flipped else (0, 1)
     return Oriented(points, sides[a][places[a]], sides[b][places[b]], (places[a], places[b]), flipped)
+
+
+def hash_names(names: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for the unit of each name. "row 7" is a row number and not a name: its number is 7."""
+
+    def digest(name: str) -> bytes:
+        number = name.removeprefix(Samples.ROW)
+        if len(number) < len(name) and number.isdecimal() and len(number) < _DIGITS:
+            return int(number).to_bytes(8, "little")
+        return hashlib.blake2b(name.encode(), digest_size=8).digest()
+
+    digests = b"".join(map(digest, names))
+    return np.frombuffer(digests, "<u8").astype(np.uint64)

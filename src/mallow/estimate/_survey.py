@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mallow.engine import Passes
-from mallow.estimate._row_order import hash_rows, unit_keys
-from mallow.samples import Chunk, Samples, Shards
+from mallow.estimate._row_order import hash_names, hash_rows, unit_keys
+from mallow.samples import Chunk, Shards
 
 Array = npt.NDArray[Any]
 Keys = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.int64]
 
 _ENTRIES = 1 << 22  # of one chunk; chosen: 32 MB in float64, so that a few of them per processor fit anywhere
-_DIGITS = 10  # row numbers have fewer digits, so they are below 2³²
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +69,6 @@ def _survey_chunk(dtypes: Sequence[str], with_ids: bool, chunk: Chunk) -> dict[s
     if with_ids:
         result["ids"] = hash_names(chunk.ids() or ())
     return result
-
-
-def hash_names(names: Iterable[str]) -> Keys:
-    """A 64-bit number for the unit of each name. "row 7" is a row number and not a name: its number is 7."""
-
-    def digest(name: str) -> bytes:
-        number = name.removeprefix(Samples.ROW)
-        if len(number) < len(name) and number.isdecimal() and len(number) < _DIGITS:
-            return int(number).to_bytes(8, "little")
-        return hashlib.blake2b(name.encode(), digest_size=8).digest()
-
-    digests = b"".join(map(digest, names))
-    return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
 def _add_survey(state: dict[str, Array], chunk: Chunk, result: dict[str, Array]) -> None:

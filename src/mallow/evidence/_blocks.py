@@ -62,9 +62,6 @@ def _each(task: Callable[[int], Result], size: int, step: int) -> Iterator[Resul
         yield from ordered_map(task, starts, min(cores(), len(starts)))
 
 
-Numbers = NDArray[np.integer[Any]]
-
-
 @runtime_checkable
 class Rows(Protocol):
     """Rows of features, not necessarily in memory."""

@@ -17,8 +17,8 @@ from scipy.linalg.blas import ssyrk
 
 from mallow.engine import single_threaded_blas
 from mallow.estimate import Features
-from mallow.evidence._blocks import Numbers, Rows, Values
-from mallow.evidence._units import Indices
+from mallow.evidence._blocks import Rows, Values
+from mallow.evidence._units import Indices, Numbers
 from mallow.theory import Array
 
 LEVELS = 127  # the largest integer

@@ -1,11 +1,11 @@
 """Held-out scores: a sample is scored by rules that were learned without its unit.
 
-Units are assigned to up to 100 cells (`_folds.py`). A row is judged by rules that were learned without its cell, from
+Units are assigned to up to 100 cells (`_units.py`). A row is judged by rules that were learned without its cell, from
 sums over all other cells (`_rules.py`). The weights of the views, which also calibrate them, come from folds of whole
 cells. They are fitted outside the fold of the row, on scores by rules that were learned without this fold and without
 the fold of the scored row. Several groupings of cells into folds are averaged.
 
-Rows are in memory (`_memory_learner.py`), or there are so many that they are read in passes and become small integers
+Rows are in memory (`_witness.py`), or there are so many that they are read in passes and become small integers
 (`_pass_learner.py`). No result depends on a seed.
 """
 
@@ -25,11 +25,10 @@ from scipy.special import log_expit
 from mallow.engine import cores, ordered_map, single_threaded_blas
 from mallow.errors import InputError
 from mallow.estimate import Features, calibrate_scores
-from mallow.evidence._blocks import Numbers, Values
-from mallow.evidence._folds import Cells, Folds, group_cells
+from mallow.evidence._blocks import Values
 from mallow.evidence._identity import Draws, IdentityTest
 from mallow.evidence._rules import Rules, Teacher
-from mallow.evidence._units import Indices, Units
+from mallow.evidence._units import Cells, Folds, Indices, Numbers, Units, group_cells
 from mallow.theory import Array
 
 STEP = 2.0**-10  # of held-out scores; chosen: far above rounding differences between processors, far below what matters

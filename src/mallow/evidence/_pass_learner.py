@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from mallow.engine import round_to
 from mallow.estimate import Features
-from mallow.evidence._blocks import ROWS, ArrayRows, Numbers, Values
+from mallow.evidence._blocks import ROWS, ArrayRows, Values
 from mallow.evidence._blocks import Rows as RowSource
 from mallow.evidence._coarse import CoarseGrid, HalfMetrics, add_moments, find_coarse_grid
-from mallow.evidence._folds import Cells, deal_cells, scatter
 from mallow.evidence._identity import Draws, IdentityTest
 from mallow.evidence._learner import Learner, Options, Part
 from mallow.evidence._many_test import run_test_of_many
@@ -40,7 +39,7 @@ from mallow.evidence._rules import (
     sum_cells,
 )
 from mallow.evidence._space import AXES, PARTITIONS_OF_MANY, find_centres, label_points, leading_axes
-from mallow.evidence._units import Indices, Units, have_several
+from mallow.evidence._units import Cells, Indices, Numbers, Units, deal_cells, have_several, scatter
 from mallow.theory import Array
 
 _MOST_ROWS = 2**12  # chosen: rows from which the grid and the bins are computed

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mallow.evidence._blocks import ROWS, Numbers, Values, multiply
-from mallow.evidence._units import Indices
+from mallow.evidence._blocks import ROWS, Values, multiply
+from mallow.evidence._units import Indices, Numbers
 from mallow.theory import Array
 
 _PRIOR_SHARE = 0.5  # units added to every bin, as in the published score

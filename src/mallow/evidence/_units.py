@@ -1,4 +1,6 @@
-"""Units: which samples belong together. Units are independent, samples need not be.
+"""Units: which samples belong together, and their assignment to cells and folds.
+
+Units are independent, samples need not be.
 
 Samples that share an id anywhere, in the reference or in any system, are one unit: the text of a person and the texts
 of models for the same prompt, several generations for one prompt, duplicates. Samples without ids and prompts are
@@ -10,18 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mallow.estimate import Features, Survey, hash_names, row_keys, unit_keys
+from mallow.estimate import Features, Survey, hash_names, mix_keys, row_keys, unit_keys
 from mallow.samples import Samples
 from mallow.theory import Array
 
 Keys = NDArray[np.uint64]
 Indices = NDArray[np.int64]
+Numbers = NDArray[np.integer[Any]]
 
+_CELLS = 100  # chosen: more hardly improve the rules
 _FEW_SAMPLES = 0.01  # chosen: a share of the samples that proves nothing worth mentioning, even if all are told apart
 _FEW_COLUMNS = 16  # chosen: columns that are compared first
 _FEWEST_KINDS = 20  # chosen: with fewer kinds of samples, equal frequencies may be chance
@@ -258,3 +265,101 @@ def _find_copies(reference: Keys, model: Keys) -> tuple[Indices, Indices]:
         shared[:] = False
     rows = np.flatnonzero(shared[group])
     return rows, first[group[rows]]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The assignment of the units of some sets to cells.
+
+    Attributes
+    ----------
+    of_set : sequence of int arrays
+        The cell of each row of each set.
+    units : array (cells, sets)
+        The number of units of each set in each cell.
+    """
+
+    of_set: Sequence[Numbers]
+    units: Array
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+
+def deal_cells(units: Units, folds: int) -> Cells | None:
+    """Units assigned to cells by their keys; None if a set has fewer units than there are folds."""
+    first_rows = [np.unique(numbers, return_index=True)[1] for numbers in units.sets]
+    least = min(map(len, first_rows))
+    if least < folds:
+        return None
+    cells = folds * min(max(_CELLS // folds, 1), least // folds)
+    unit = np.concatenate(units.sets)
+    is_reference = np.arange(len(unit)) < len(units.sets[0])
+    dealt = deal_folds(unit, units.keys, is_reference, folds=cells).astype(np.min_scalar_type(cells))
+    of_set = np.split(dealt, np.cumsum([len(numbers) for numbers in units.sets])[:-1])
+    counts = [np.bincount(cell[first], minlength=cells) for cell, first in zip(of_set, first_rows, strict=True)]
+    return Cells(of_set, np.stack(counts, axis=1).astype(np.float64))
+
+
+def group_cells(cells: int, folds: int, count: int) -> list[Indices]:
+    """The fold of each cell, in several groupings of cells into folds. The same groupings for all samples."""
+    if cells == folds:
+        return [np.arange(cells)]
+    dealt = np.repeat(np.arange(folds), cells // folds)
+    return [np.random.default_rng([0, 4, number]).permutation(dealt) for number in range(count)]
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """A number of folds, and their pairs."""
+
+    count: int
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs of folds. Rules are learned without both folds of a pair."""
+        return list(combinations(range(self.count), 2))
+
+    @cached_property
+    def kept(self) -> Array:
+        """The folds from which the rules of each pair are learned, (pairs, folds): 1 or 0."""
+        return np.array([[float(fold not in pair) for fold in range(self.count)] for pair in self.pairs])
+
+    @cached_property
+    def pair_without(self) -> Indices:
+        """The number of the pair of two folds, (folds, folds); −1 for a fold with itself."""
+        table = np.full((self.count, self.count), -1)
+        for number, (first, second) in enumerate(self.pairs):
+            table[first, second] = table[second, first] = number
+        return table
+
+
+def deal_folds(unit: Indices, keys: Keys, is_reference: NDArray[np.bool_], *, folds: int) -> Indices:
+    """The fold of each row: units, in an order that depends only on their keys, are dealt out in turn.
+
+    The numbers of units of a side in two folds differ by at most one.
+
+    Parameters
+    ----------
+    unit : int64 array (rows,)
+    keys : uint64 array (units,)
+        The keys of all units.
+    is_reference : bool array (rows,)
+        The side of each row.
+    """
+    of_p, of_q = (np.bincount(unit[side], minlength=len(keys)) > 0 for side in (is_reference, ~is_reference))
+    kinds = [np.flatnonzero(kind) for kind in (of_p & ~of_q, of_p & of_q, of_q & ~of_p)]
+    # Units with both sides lie between the others, so that the units of each side are dealt one after the other. Which
+    # side comes first does not depend on which one is called the reference.
+    if (len(kinds[0]), *np.sort(keys[kinds[0]])[:1]) > (len(kinds[2]), *np.sort(keys[kinds[2]])[:1]):
+        kinds.reverse()
+    shuffled = scatter(keys, 0)
+    order = np.concatenate([kind[np.argsort(shuffled[kind], kind="stable")] for kind in kinds])
+    fold = np.zeros(len(keys), np.int64)
+    fold[order] = np.arange(len(order)) % folds
+    return fold[unit]
+
+
+def scatter(keys: Keys, step: int) -> Keys:
+    """Keys in a random order that differs from step to step."""
+    return mix_keys(keys + np.uint64((step + 1) * 0x9E3779B97F4A7C15 % 2**64))
