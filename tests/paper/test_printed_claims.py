@@ -65,6 +65,9 @@ RULES = {  # what a claim says → whether the printed numbers of its label say 
     rf"adversarial text is rated poorly: below {NAME}": lambda label, better: is_above(
         FULL, better, "adversarial"
     ),  # the table of news has no adversary
+    r"typical sampling is best at τ = (\S+), of": lambda label, _: all(
+        is_above(label, "typical", name) for name in MAUVE[label] if name.startswith("typical ")
+    ),
     r"no 4-gram twice raises beam search": lambda label: is_above(label, "beam, no 4-gram twice", "beam"),
     r"and leaves it below ancestral": lambda label: is_above(label, "ancestral", "beam, no 4-gram twice"),
     rf"{NAME} and {NAME} are comparable": lambda label, one, other: (
