@@ -56,7 +56,7 @@ def sizes(content: dict) -> Verdicts:
 def divergences(content: dict) -> Verdicts:
     rows, found = load("family/sizes-books")["values"], {}
     for text in texts(content):
-        if match := re.match(r"(.+) improves with size, (\S+)$", text):
+        if match := re.match(r"(.+) improves with size, (\S+)", text):
             names = by_size(rows, match[2])
             own = [[content[part][name][match[1]] for name in names] for part in ("values", "errors")]
             found[text] = line(*own, 1 if "MAUVE" in match[1] else -1) | quality(rows, names)
@@ -126,7 +126,7 @@ def lengths(content: dict) -> Verdicts:
 def embeddings(content: dict) -> Verdicts:
     found = {}
     for text in texts(content):
-        if match := re.match(r"(\w+): (.+) finds that quality rises with size, (\S+)$", text):
+        if match := re.match(r"(\w+): (.+) finds that quality rises with size, (\S+)", text):
             domain, name, decoder = match.groups()
             one = content["results"][domain][name]
             said = rising_values(one["MAUVE"], one["certified"], by_size(one["MAUVE"], decoder))

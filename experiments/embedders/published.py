@@ -79,7 +79,7 @@ def main() -> None:
         text = f"greedy and beam are below the rest, {name}"
         claims.append(Claim("fig:embedding:roberta", text, *ordered(one, pairs, all_needed=True)))
         pairs = [pair if PUBLISHED[pair[0]] > PUBLISHED[pair[1]] else pair[::-1] for pair in combinations(OTHERS, 2)]
-        text = f"pairs that differ significantly are in the published order, without typical sampling, {name}"
+        text = f"beyond the paper: pairs that differ significantly are in the published order, without typical sampling, {name}"
         claims.append(Claim("fig:embedding:roberta", text, *ordered(one, pairs, all_needed=False)))
     page = "The published setting and what runs here: `python experiments/embedders/published.py`. Where the weights exist:\n\n"
     page += "    mallow compare human.jsonl greedy=greedy.jsonl beam=beam.jsonl nucleus=nucleus.jsonl --embedder gpt2-large\n\n"

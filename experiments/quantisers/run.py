@@ -147,7 +147,7 @@ def judge(truth: float, estimates: dict[str, dict[str, list[float]]], compared: 
                 kind: every(above(comparison, each, worse)[kind] for each in others) for kind in ("MAUVE*", "held-out")
             }
             best = min(others, key=lambda each, comparison=comparison: comparison.scores[each].mauve)
-            text = f"{worse} is below human text and the four other decoders ({name})"
+            text = f"beyond the paper: {worse} is below human text and the four other decoders ({name})"
             claims.append(Claim(LABEL, text, said, f"the nearest: {best}, {pair_text(comparison, best, worse)}"))
     return claims
 
