@@ -21,7 +21,7 @@ import numpy as np
 from claims import (
     Claim,
     above,
-    above_all,
+    all_above,
     claims_table,
     comparable,
     evidence,
@@ -138,7 +138,13 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
     others = [f"{middle} {each}" for each in ("nucleus:0.9", "nucleus:0.99", "ancestral")]
     if domain.name == "epoch" and {best, *others} <= have:
         text = f"nucleus sampling is best at p = 0.95, of 0.9, 0.95, 0.99 and 1, {middle}"
-        claim("fig:a:expt:model_selection:appendix", text, above_all(scores, best, others), best, *others)
+        claim(
+            "fig:a:expt:model_selection:appendix",
+            text,
+            all_above(scores, [(best, each) for each in others]),
+            best,
+            *others,
+        )
     if tables_of(domain) == "books":
         for worse in ("ancestral", "greedy"):
             names = f"{middle} nucleus:0.95", f"{middle} {worse}"
