@@ -85,7 +85,7 @@ def main() -> None:
     page += "    mallow compare human.jsonl greedy=greedy.jsonl beam=beam.jsonl nucleus=nucleus.jsonl --embedder gpt2-large\n\n"
     page += grid(["embedder", *DECODERS, "order", "ρ with published", "ρ without typical", "n"], rows)
     page += "\nThe published score of typical sampling does not come back with any embedder: its texts lack the leading space that all others have, "
-    page += "which may be the reason; white space around a text is cut off here. They come from another program, and their τ is not recorded. "
+    page += "which may be the reason; white space around a text is cut off here. The texts come from another program, and their τ is not recorded. "
     page += "Errors of MAUVE* are those of texts and clustering; of the string kernel none is known, and every difference counts."
     older = [name for name, one in found.items() if "pairs" not in one]
     if older:
