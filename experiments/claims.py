@@ -235,10 +235,13 @@ def rising_values(mauve: Measured, certified: Measured, names: Sequence[str]) ->
     }
 
 
-def above_all(comparison: Comparison, better: str, others: Iterable[str]) -> dict[str, str]:
-    """Whether one system is nearer to the reference than each of the others."""
-    pairs = [above(comparison, better, other) for other in others]
-    return {kind: every(pair[kind] for pair in pairs) for kind in pairs[0]}
+def all_above(comparison: Comparison, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Whether in each pair the first system is nearer to the reference than the second; MAUVE* after Holm's correction for the pairs, as evidence is for all."""
+    pairs, errors = list(pairs), standard_errors(comparison)
+    gaps = [comparison.scores[better].mauve - comparison.scores[worse].mauve for better, worse in pairs]
+    found = {"MAUVE*": all_positive(gaps, [np.hypot(errors[better], errors[worse]) for better, worse in pairs])}
+    proven = [above(comparison, *pair) for pair in pairs]
+    return found | ({"held-out": every(one["held-out"] for one in proven)} if "held-out" in proven[0] else {})
 
 
 def every(verdicts: Iterable[str]) -> str:
@@ -250,21 +253,29 @@ def every(verdicts: Iterable[str]) -> str:
 def favours(values: Mapping[str, Sequence[float]], wanted: str) -> str:
     """Whether a measure is lowest for the wanted system: system → its values on the same parts of the data."""
     gaps = [np.subtract(own, values[wanted]) for name, own in values.items() if name != wanted]
-    return every(verdict(float(gap.mean()), error_of_mean(gap)) for gap in gaps)
+    return all_positive([gap.mean() for gap in gaps], [error_of_mean(gap) for gap in gaps])
 
 
 def monotone(values: Sequence[float], errors: Sequence[float]) -> str:
-    """Whether numbers rise at every step, with their standard errors.
+    """Whether numbers rise at every step, with their standard errors: `all_positive` of the steps.
 
-    Each step is a two-sided test at the 5% level after Holm's correction for the number of steps. One clear fall refutes the claim; it holds if every step
-    is a clear rise. A tie, or a step that is not clear, leaves it undecided. Errors are taken as independent, which is cautious for systems that share a reference.
+    Errors are taken as independent, which is cautious for systems that share a reference.
     """
-    steps = np.diff(np.asarray(values, dtype=float))
-    noise = np.hypot(errors[1:], errors[:-1])
+    return all_positive(np.diff(np.asarray(values, dtype=float)), np.hypot(errors[1:], errors[:-1]))
+
+
+def all_positive(differences: Sequence[float], errors: Sequence[float]) -> str:
+    """Whether all of several differences are positive, with their standard errors.
+
+    Each is a two-sided test at the 5% level after Holm's correction for their number. One that is clearly negative refutes the claim; it holds if each is
+    clearly positive. A tie, or one that is not clear, leaves it undecided.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = np.nan_to_num(2 * norm.sf(np.abs(steps) / noise), nan=1.0)  # a tie without errors is 0/0
+        p_values = np.nan_to_num(
+            2 * norm.sf(np.abs(differences) / np.asarray(errors)), nan=1.0
+        )  # a tie without errors is 0/0
     return every(
-        NOISE if p > 0.05 else HOLDS if step > 0 else FAILS for step, p in zip(steps, holm(p_values), strict=True)
+        NOISE if p > 0.05 else HOLDS if one > 0 else FAILS for one, p in zip(differences, holm(p_values), strict=True)
     )
 
 

@@ -18,10 +18,21 @@ MAUVE = {  # label → system → printed MAUVE*, by size of the model where the
         "greedy": "0.019",
         "beam": "0.040",
         "beam, no 4-gram twice": "0.438",
+        "beam 8": "0.049",
+        "beam 8, no 4-gram twice": "0.415",
         "ancestral": "0.655",
         "nucleus": "0.906",
     },
-    TYPICAL: {"typical 0.2": "0.862", "typical": "0.950", "nucleus": "0.952", "ancestral": "0.878"},
+    TYPICAL: {
+        "typical 0.2": "0.862",
+        "typical 0.5": "0.896",
+        "typical 0.7": "0.88",
+        "typical 0.9": "0.939",
+        "typical": "0.950",
+        "typical 0.99": "0.914",
+        "nucleus": "0.952",
+        "ancestral": "0.878",
+    },
     NEWS: {
         "ancestral": "0.754 0.836 0.847",
         "greedy": "0.012 0.013 0.013",
@@ -44,7 +55,7 @@ NAMES = {
     "typical 0.95": "typical",
 }
 
-NAME = r"(greedy decoding|greedy|ancestral|adversarial|typical 0\.2|typical 0\.95|typical|nucleus 0\.9|nucleus 0\.95|beam 4, no 4-gram twice|beam 4|beam search|beam|nucleus sampling|ancestral sampling)"
+NAME = r"(greedy decoding|greedy|ancestral|adversarial|typical 0\.2|typical 0\.95|typical|nucleus 0\.9|nucleus 0\.95|beam 4, no 4-gram twice|beam 4|beam 8, no 4-gram twice|beam 8|beam search|beam|nucleus sampling|ancestral sampling)"
 
 
 def decoders(text: str) -> list[str]:

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from claims import (
     Claim,
     above,
-    above_all,
+    all_above,
     claims_table,
     comparable,
     error_of_mean,
@@ -234,8 +234,8 @@ def judge(views: dict[str, Comparison], lengths: dict[int, Comparison], tokens: 
     probed = {name: tokens[name] for name in PRINTED_LM}
     for kind, wanted in (("JS", "greedy"), ("log ε-perplexity", "ancestral")):
         values = {name: one[kind] for name, one in probed.items()}
-        said = {"measure": favours(values, wanted)} | above_all(
-            last, wanted, [name for name in probed if name != wanted]
+        said = {"measure": favours(values, wanted)} | all_above(
+            last, [(wanted, name) for name in probed if name != wanted]
         )
         best = min(values, key=lambda name, values=values: float(np.mean(values[name])))
         claims.append(Claim(LM, f"{kind.removeprefix('log ')} favours {wanted}", said, f"best: {best}"))

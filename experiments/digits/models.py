@@ -190,7 +190,7 @@ def photographed(network: Callable[..., np.ndarray]) -> object:
             vars(
                 Claim(
                     "sec:expt:vision",
-                    f"other crops of the photographs are nearer than: {each} (Inception-v3, n = {N})",
+                    f"beyond the paper: other crops of the photographs are nearer than: {each} (Inception-v3, n = {N})",
                     above(compared, right, each),
                     pair_text(compared, right, each),
                 )

@@ -120,7 +120,7 @@ def judge(found: dict, rho: dict) -> list[Claim]:
         detail = f"ρ = {score:.3f} ± {error:.3f} with the published scores, {evidence:.3f} ± {evidence_error:.3f} with held-out"
         claims.append(Claim(LABEL, text, said, detail))
         (a, a_error), (b, b_error) = (found[name][setting][each] for each in ("nucleus", "greedy"))
-        text = f"nucleus sampling is above greedy decoding, {name} kernel, {setting}"
+        text = f"nucleus sampling is above greedy decoding, {name} kernel, {setting} (paper: weakly)"
         said = {"measure": verdict(a - b, float(np.hypot(a_error, b_error)))} | trend
         claims.append(Claim("fig:embedding:non-deep", text, said, f"{a:.3f} and {b:.3f}"))
     return claims

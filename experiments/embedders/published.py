@@ -79,13 +79,13 @@ def main() -> None:
         text = f"greedy and beam are below the rest, {name}"
         claims.append(Claim("fig:embedding:roberta", text, *ordered(one, pairs, all_needed=True)))
         pairs = [pair if PUBLISHED[pair[0]] > PUBLISHED[pair[1]] else pair[::-1] for pair in combinations(OTHERS, 2)]
-        text = f"pairs that differ significantly are in the published order, without typical sampling, {name}"
+        text = f"beyond the paper: pairs that differ significantly are in the published order, without typical sampling, {name}"
         claims.append(Claim("fig:embedding:roberta", text, *ordered(one, pairs, all_needed=False)))
     page = "The published setting and what runs here: `python experiments/embedders/published.py`. Where the weights exist:\n\n"
     page += "    mallow compare human.jsonl greedy=greedy.jsonl beam=beam.jsonl nucleus=nucleus.jsonl --embedder gpt2-large\n\n"
     page += grid(["embedder", *DECODERS, "order", "ρ with published", "ρ without typical", "n"], rows)
     page += "\nThe published score of typical sampling does not come back with any embedder: its texts lack the leading space that all others have, "
-    page += "which may be the reason; white space around a text is cut off here. "
+    page += "which may be the reason; white space around a text is cut off here. The texts come from another program, and their τ is not recorded. "
     page += "Errors of MAUVE* are those of texts and clustering; of the string kernel none is known, and every difference counts."
     older = [name for name, one in found.items() if "pairs" not in one]
     if older:

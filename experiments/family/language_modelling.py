@@ -20,7 +20,7 @@ from claims import (
     NOISE,
     Claim,
     above,
-    above_all,
+    all_above,
     claims_table,
     error_of_mean,
     favours,
@@ -83,7 +83,7 @@ def main() -> None:
         own = {name: values[f"{size} {name}"] for name in RULES}
         for kind, wanted in (("JS", "greedy"), ("ε-perplexity", "ancestral")):
             others = [name for name in RULES if name != wanted]
-            both = above_all(scores, f"{size} {wanted}", [f"{size} {name}" for name in others])
+            both = all_above(scores, [(f"{size} {wanted}", f"{size} {name}") for name in others])
             best = min(RULES, key=lambda name, kind=kind, size=size: means[f"{size} {name}"][kind])
             claims.append(
                 Claim(

@@ -70,9 +70,9 @@ def comparison(
     *,
     new: int = NEW,
     full: bool = True,
-    style: bool = True,
+    style: bool = False,
 ) -> Comparison:
-    """All systems and other human text against the reference; not `full`: with MAUVE* in as many bins for all; not `style`: evidence by features alone."""
+    """All systems and other human text against the reference; not `full`: with MAUVE* in as many bins for all; `style`: evidence sees the style of the texts beside their features."""
 
     def work() -> object:
         reference, sets = human(domain, new=new), texts_of(domain, systems, new=new)

@@ -21,7 +21,7 @@ import numpy as np
 from claims import (
     Claim,
     above,
-    above_all,
+    all_above,
     claims_table,
     comparable,
     evidence,
@@ -110,7 +110,11 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
         ("tab:mauve:expt:beam-search", "no 4-gram twice raises beam search", "beam:4:no-repeat=4", "beam:4"),
         ("tab:mauve:expt:beam-search", "and leaves it below ancestral", "ancestral", "beam:4:no-repeat=4"),
         ("tab:mauve:expt:beam-search", "beam search is above greedy", "beam:4", "greedy"),
+        ("tab:mauve:expt:beam-search", "beam 8 is below ancestral", "ancestral", "beam:8"),
+        ("tab:mauve:expt:beam-search", "beam 8, no 4-gram twice is above beam 8", "beam:8:no-repeat=4", "beam:8"),
+        ("tab:mauve:expt:beam-search", "beam 8, no 4-gram twice is below ancestral", "ancestral", "beam:8:no-repeat=4"),
         ("tab:mauve:expt:typical", "typical 0.95 is above typical 0.2", "typical:0.95", "typical:0.2"),
+        ("tab:mauve:expt:typical", "typical 0.95 is above ancestral", "typical:0.95", "ancestral"),
         ("tab:mauve:expt:typical", COMPARABLE, "typical:0.95", "nucleus:0.95"),
     ]
     for label, text, better, worse in pairs:
@@ -134,7 +138,13 @@ def judge(domain: Domain, systems: list[System], scores: Comparison, coarse: Com
     others = [f"{middle} {each}" for each in ("nucleus:0.9", "nucleus:0.99", "ancestral")]
     if domain.name == "epoch" and {best, *others} <= have:
         text = f"nucleus sampling is best at p = 0.95, of 0.9, 0.95, 0.99 and 1, {middle}"
-        claim("fig:a:expt:model_selection:appendix", text, above_all(scores, best, others), best, *others)
+        claim(
+            "fig:a:expt:model_selection:appendix",
+            text,
+            all_above(scores, [(best, each) for each in others]),
+            best,
+            *others,
+        )
     if tables_of(domain) == "books":
         for worse in ("ancestral", "greedy"):
             names = f"{middle} nucleus:0.95", f"{middle} {worse}"
@@ -240,23 +250,26 @@ def systems_table(rows: dict[str, dict[str, tuple[float, float]]]) -> str:
     return grid(["system", *columns], [[name, *(cell(row.get(key)) for key in columns)] for name, row in rows.items()])
 
 
-def styled(scores: Comparison, rows: dict, size: str) -> Claim:
+def styled(domain: Domain, scores: Comparison, rows: dict) -> list[Claim]:
     """What evidence that sees the style of the texts too says of nucleus sampling; its limits become a column of the table."""
     for name, score in scores.scores.items():
         rows[name][WITH_STYLE] = (score.certified["mauve"].high, 0.0)
-    both = f"{size} nucleus:0.95", f"{size} ancestral"
-    text = f"nucleus 0.95 is above ancestral, {size}, held-out evidence {WITH_STYLE}"
-    return Claim("tab:mauve:expt:webtext-full", text, above(scores, *both), pair_text(scores, *both))
+    claims, full = [], {"books": "tab:mauve:expt:webtext-full", "news": "tab:mauve:expt:grover-appendix"}
+    for size in domain.sizes:
+        both = f"{size} nucleus:0.95", f"{size} ancestral"
+        if set(both) <= set(scores.scores):
+            text = f"nucleus 0.95 is above ancestral, {size}, held-out evidence {WITH_STYLE}"
+            claims.append(Claim(full[tables_of(domain)], text, above(scores, *both), pair_text(scores, *both)))
+    return claims
 
 
 def run(domain: Domain) -> None:
-    systems, style = written(domain), domain.name != "epoch"  # evidence as in the older page that stands beside it
-    scores = comparison(domain, systems, style=style)
+    systems = written(domain)
+    scores = comparison(domain, systems)
     rows = table(domain, systems, scores)
     trained = json.loads((HERE / f"training-{domain.name}.json").read_text())
-    claims = judge(domain, systems, scores, comparison(domain, systems, full=False, style=style), rows)
-    if not style:
-        claims.append(styled(comparison(domain, systems), rows, MIDDLE[domain.name]))
+    claims = judge(domain, systems, scores, comparison(domain, systems, full=False), rows)
+    claims += styled(domain, comparison(domain, systems, style=True), rows)
     head = ["size", "parameters", "tokens", "perplexity per token", "perplexity per word"]
     page = f"The family on {TITLES.get(domain.name, domain.name)}, embedder: {EMBEDDER}: `python experiments/family/sizes.py {domain.name}`.\n\n"
     page += f"n = {COUNT} texts per system, ± standard error. Text statistics are means over sets of {COUNTED} texts"
@@ -282,10 +295,10 @@ def run(domain: Domain) -> None:
         ],
     )
     page += "\n" + systems_table(rows)
+    page += f"\nEvidence is by the features alone. Column *{WITH_STYLE}*: what is certified, at most, if the style of the texts counts too, as by default.\n"
     earlier = {}
     if domain.name == "epoch":
         every = json.loads((HERE / "sizes-books.json").read_text())["values"]
-        page += "\nEvidence is by the features alone, as in sizes-books.md. Column *with style*: what is certified, at most, if the style of the texts counts too, as by default.\n"
         earlier = {name: row for name, row in every.items() if name.split()[-1] in ("reference", *EVERY_SIZE)}
         trained = json.loads((HERE / "training-books.json").read_text()) | trained
         page += (

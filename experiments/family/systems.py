@@ -36,17 +36,16 @@ PART = 250  # texts that are decoded together and kept in one file
 MIDDLE = {"books": "0.3M", "news": "0.3M", "epoch": "epoch 0.3M"}  # the size that is decoded in all ways
 EMBEDS = {"books": ("books", "0.3M"), "news": ("news", "0.3M"), "epoch": ("books", "0.3M")}  # the model that embeds
 EVERY_SIZE = ("ancestral", "nucleus:0.95", "greedy")
-P = (0.5, 0.8, 0.9, 0.95, 0.99)
-K = (5, 50, 500)
+P = (0.5, 0.8, 0.9, 0.92, 0.95, 0.99)  # those of the paper are 0.9 and more
+K = (5, 50, 100, 500, 1000)
+TAU = (0.2, 0.5, 0.7, 0.9, 0.95, 0.99)  # those of tab:mauve:expt:typical
+BEAMS = ("beam:4", "beam:8")
 MIDDLE_ONLY = (
-    "top-k:50",
-    "typical:0.95",
     "adversarial",
-    "beam:4",
-    "beam:4:no-repeat=4",
+    *(f"{beam}{rule}" for beam in BEAMS for rule in ("", ":no-repeat=4")),
     *(f"nucleus:{p:g}" for p in P),
     *(f"top-k:{k}" for k in K),
-    "typical:0.2",
+    *(f"typical:{tau:g}" for tau in TAU),
 )
 ONLY = {
     "books": MIDDLE_ONLY,

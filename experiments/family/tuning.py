@@ -1,4 +1,4 @@
-"""The p of nucleus sampling and the K of top-K sampling (paper: fig:a:expt:model_selection:appendix).
+"""The p of nucleus, the K of top-K and the τ of typical sampling (paper: fig:a:expt:model_selection:appendix, tab:mauve:expt:typical).
 
     python experiments/family/tuning.py       a minute, after systems.py and sizes.py
 
@@ -16,12 +16,13 @@ from claims import FAILS, HOLDS, NOISE, Claim, above, claims_table, grid, standa
 from measured import EMBEDDER, comparison, written
 from pictures import Panel, draw
 from settings import available
-from systems import MIDDLE, K, P
+from systems import MIDDLE, TAU, K, P
 
 from mallow import Comparison
 
 HERE = Path(__file__).resolve().parent
 LABEL = "fig:a:expt:model_selection:appendix"
+LETTERS = {"nucleus": "p", "top-k": "K", "typical": "τ"}
 
 
 def best(scores: Comparison, wanted: list[str], others: list[str]) -> dict[str, str]:
@@ -43,6 +44,7 @@ def main() -> None:
     curves = {
         "nucleus": {**{p: f"{size} nucleus:{p:g}" for p in P}, 1.0: f"{size} ancestral"},
         "top-k": {**{k: f"{size} top-k:{k}" for k in K}, 2048: f"{size} ancestral"},
+        "typical": {**{tau: f"{size} typical:{tau:g}" for tau in TAU}, 1.0: f"{size} ancestral"},
     }
     curves = {
         kind: {at: name for at, name in sorted(each.items()) if name in scores.scores} for kind, each in curves.items()
@@ -66,9 +68,9 @@ def main() -> None:
             "MAUVE*, bars: one standard error": (list(each), published, [errors[name] for name in each.values()]),
             "certified: MAUVE at most": (list(each), certified),
         }
-        panels.append(Panel(f"{size}, {kind} sampling", "p" if kind == "nucleus" else "K", lines, log=kind == "top-k"))
+        panels.append(Panel(f"{size}, {kind} sampling", LETTERS[kind], lines, log=kind == "top-k"))
     draw(HERE / "tuning.png", panels)
-    nucleus, top = curves["nucleus"], curves["top-k"]
+    nucleus, top, typical = curves.values()
     inside = [name for k, name in top.items() if 100 <= k <= 1000]
     claims = [
         Claim(
@@ -81,9 +83,14 @@ def main() -> None:
             "top-K sampling is best at 100 ≤ K ≤ 1000",
             best(scores, inside, [name for k, name in top.items() if name not in inside]),
         ),
+        Claim(
+            "tab:mauve:expt:typical",
+            "typical sampling is best at τ = 0.95, of 0.2, 0.5, 0.7, 0.9, 0.95 and 0.99",
+            best(scores, [typical[0.95]], [name for tau, name in typical.items() if tau not in (0.95, 1)]),
+        ),
     ]
     n = scores.scores[f"{size} ancestral"].n[1]
-    page = f"Stories, {size}, {EMBEDDER}, n = {n}: `python experiments/family/tuning.py`. p = 1 and K = 2048 are ancestral sampling.\n\n"
+    page = f"Stories, {size}, {EMBEDDER}, n = {n}: `python experiments/family/tuning.py`. p = 1, K = 2048 and τ = 1 are ancestral sampling.\n\n"
     page += (
         grid(["decoder", "MAUVE*", "standard error", "certified", "certified, at most"], rows)
         + "\n"

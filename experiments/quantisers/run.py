@@ -21,10 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "embedders"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "webtext"))
 from claims import (
     Claim,
-    above,
+    all_above,
     claims_table,
     error_of_mean,
-    every,
     evidence,
     grid,
     pair_text,
@@ -143,11 +142,9 @@ def judge(truth: float, estimates: dict[str, dict[str, list[float]]], compared: 
     for name, comparison in compared.items():
         for worse in ("greedy", "beam"):
             others = [each for each in comparison.scores if each not in ("greedy", "beam")]
-            said = {
-                kind: every(above(comparison, each, worse)[kind] for each in others) for kind in ("MAUVE*", "held-out")
-            }
+            said = all_above(comparison, [(each, worse) for each in others])
             best = min(others, key=lambda each, comparison=comparison: comparison.scores[each].mauve)
-            text = f"{worse} is below human text and the four other decoders ({name})"
+            text = f"beyond the paper: {worse} is below human text and the four other decoders ({name})"
             claims.append(Claim(LABEL, text, said, f"the nearest: {best}, {pair_text(comparison, best, worse)}"))
     return claims
 

@@ -54,8 +54,8 @@ def panels(rng: np.random.Generator) -> dict[str, dict[str, object]]:
     settings = {
         "a": ("n", "Zipf(0), Dir(1/2), k = 1000", [(n, zipf(1000, 0), half[1000], n) for n in sizes]),
         "b": ("k", "Zipf(0), Dir(1/2), n = 20000", [(k, zipf(k, 0), half[k], 20_000) for k in many]),
-        "c": ("r", "Dir(1), Zipf(r), n = 10 k = 10000", [(r, one, zipf(1000, r), 10_000) for r in powers]),
-        "d": ("r", "Zipf(2), Zipf(r), n = 10 k = 10000", [(r, two, zipf(1000, r), 10_000) for r in powers]),
+        "c": ("r", "Dir(1), Zipf(r), k = 1000, n = 10000", [(r, one, zipf(1000, r), 10_000) for r in powers]),
+        "d": ("r", "Zipf(2), Zipf(r), k = 1000, n = 10000", [(r, two, zipf(1000, r), 10_000) for r in powers]),
     }
     progress = Progress(sum(len(points) for _, _, points in settings.values()))
     found: dict[str, dict[str, object]] = {}

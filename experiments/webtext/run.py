@@ -108,7 +108,10 @@ def judge(
         for label, worse in (("tab:mauve:expt:webtext-full", "greedy"), ("tab:mauve:expt:beam-search", "beam"))
     ]
     both = "nucleus", "typical"
-    text, detail = "typical and nucleus sampling are comparable", pair_text(scores, *both)
+    text, detail = (
+        "typical and nucleus sampling are comparable (with which τ these texts were drawn is not recorded)",
+        pair_text(scores, *both),
+    )
     claims.append(Claim("tab:mauve:expt:typical", text, comparable(above(scores, *both)), detail))
     logs = {name: math.log(one["perplexity"]) for name, one in kept.items()}
     errors = {name: one["error of log"] for name, one in kept.items()}

@@ -262,3 +262,14 @@ def test_systems_rise_by_the_score_and_by_the_certified_area(claims):
     assert claims.rising(found, ["farther", "far", "near"])["MAUVE*"] == claims.HOLDS
     assert claims.rising(found, ["far", "farther", "near"])["MAUVE*"] == claims.FAILS
     assert claims.rising(found, ["far", "near"])["held-out"] == claims.HOLDS
+    pairs = [("near", "far"), ("far", "farther")]
+    assert set(claims.all_above(found, pairs).values()) == {claims.HOLDS}
+    assert set(claims.all_above(found, [pairs[0], pairs[1][::-1]]).values()) == {claims.FAILS}
+
+
+def test_pairs_are_corrected_for_their_number(claims):
+    assert claims.verdict(2.1, 1.0) == claims.HOLDS
+    assert claims.all_positive([2.1], [1.0]) == claims.HOLDS
+    assert claims.all_positive([2.1, 0.0], [1.0, 1.0]) == claims.NOISE
+    assert claims.all_positive([-2.1, 0.0], [1.0, 1.0]) == claims.NOISE  # one of two at 3.6% refutes nothing
+    assert claims.all_positive([-2.3, 0.0], [1.0, 1.0]) == claims.FAILS

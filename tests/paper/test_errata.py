@@ -270,6 +270,8 @@ def test_erratum_18_numbers_of_the_text_are_not_those_of_the_tables():  # paper:
     assert (mauve["xl sampling"], mauve["xl nucleus"]) == (0.908, 0.955)  # the text: 0.882 and 0.940
     assert [round(transport[f"{size} nucleus"]) for size in ("medium", "small")] == [700, 693]  # the text: 1499, 1473
     assert mauve["large sampling"] < mauve["small nucleus"] < mauve["xl sampling"]  # the text: small is below both
+    quantised = tables["quantised"]
+    assert (quantised["large sampling"], quantised["xl sampling"]) == (0.104, 0.090)  # the text has them exchanged
 
 
 def test_erratum_19_correlations_of_divergences_do_not_all_follow():  # paper: table:fdiv, table:ot-corr
@@ -290,10 +292,25 @@ def test_erratum_19_correlations_of_divergences_do_not_all_follow():  # paper: t
     assert [found["H²", each] for each in questions] == approx([0.857, 0.714, 0.762], abs=5e-4)  # as printed
 
 
-def test_erratum_20_the_zipf_coefficient_prefers_larger_grover():  # paper: sec:supp:expt-size_decoding
-    zipf = printed_columns("news_metrics.csv")["Zipf Coef."]
-    gaps = [abs(zipf[f"{size} sampling"] - zipf["human"]) for size in ("base", "large", "mega")]
-    assert gaps == approx([0.014, 0.010, 0.006], abs=1e-9)
+def printed_gaps(name, metric, decoder, sizes):
+    """How far a statistic of each size of model is from that of people, in a printed table."""
+    column = printed_columns(name)[metric]
+    values = [
+        next(value for system, value in column.items() if system.startswith(f"{size} {decoder}")) for size in sizes
+    ]
+    return [abs(value - column["human"]) for value in values]
+
+
+def test_erratum_20_statistics_do_not_prefer_smaller_grover():  # paper: sec:supp:expt-size_decoding
+    gaps = {
+        (metric, decoder): printed_gaps("news_metrics.csv", metric, decoder, ("base", "large", "mega"))
+        for metric in ("Zipf Coef.", "REP", "Distinct-4")
+        for decoder in ("sampling", "nucleus")
+    }
+    assert gaps["Zipf Coef.", "sampling"] == approx([0.014, 0.010, 0.006], abs=1e-9)
+    assert gaps["Distinct-4", "sampling"] == approx([0.040, 0.036, 0.037], abs=1e-9)
+    nearest = {key: int(np.argmin(np.round(each, 3))) for key, each in gaps.items()}
+    assert [key for key, place in nearest.items() if place == 0] == [("REP", "sampling"), ("Distinct-4", "nucleus")]
 
 
 def test_erratum_21_constants_over_lambda_are_too_small_for_chi2():  # paper: prop:consis_df
@@ -309,3 +326,11 @@ def test_erratum_21_constants_over_lambda_are_too_small_for_chi2():  # paper: pr
     growth = np.array(ratios) * [1e-2, 1e-4, 1e-6, 1e-8]  # at most an absolute constant, if C/λ₀ were enough
     assert (growth[1:] > 5 * growth[:-1]).all()
     assert (np.array(ratios) < 3 / np.array([1e-2, 1e-4, 1e-6, 1e-8]) ** 2).all()  # 1/λ₀² is enough
+
+
+def test_erratum_22_other_metrics_rate_small_above_medium_too():  # paper: sec:expt:properties
+    sizes = ("small", "medium")
+    for metric in ("Gen. PPL", "Zipf Coef.", "Distinct-4", "Self-BLEU"):
+        small, medium = printed_gaps("webtext_metrics.csv", metric, "sampling", sizes)
+        assert small < medium, metric
+    assert printed_gaps("webtext_metrics.csv", "REP", "sampling", sizes) == approx([0.001, 0.001])
