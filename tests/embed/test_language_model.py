@@ -283,7 +283,7 @@ def test_a_model_that_is_causal_by_name_only_is_detected(tiny):
 
 
 def test_budget():
-    assert language._token_budget("cpu", None, 1280, 4) == 2048
+    assert language._token_budget("cpu", None, 1280, 4) == 1024
     assert language._token_budget("mps", None, 1280, 2) == 16384
     small, large = (language._token_budget("cuda", gigabytes << 30, 1280, 2) for gigabytes in (2, 16))
     assert 4096 < small < large < 262_144
