@@ -259,18 +259,16 @@ def measure_peak(data: Path) -> dict[str, object]:
     """The share of the product peak at each length, the better of two alternating runs."""
     import torch
 
-    from mallow.embed._language_model import find_last_mlp
-
     results: dict[str, object] = {"torch": torch.__version__}
     for name, count in PEAK_TOKENS.items():
         with tempfile.TemporaryDirectory() as scratch:
             folder = str(Path(scratch) / name)
             {"gpt2": make_gpt2, "smollm2": make_smollm2}[name](Path(folder), data)
             embedder = Ours(folder).embedder
-            network, _ = embedder._load(torch)
+            network, _, last = embedder._load(torch)
             weights = {key: value.numel() for key, value in network.named_parameters() if value.dim() == 2}
             inside = sum(size for key, size in weights.items() if "emb" not in key and key not in POSITIONS)
-            once = sum(value.numel() for value in find_last_mlp(torch, network).parameters() if value.dim() == 2)
+            once = sum(value.numel() for value in last.parameters() if value.dim() == 2)
             width, layers = network.config.hidden_size, network.config.num_hidden_layers
             rng = np.random.default_rng(0)
             for length in PEAK_LENGTHS:

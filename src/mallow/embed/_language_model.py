@@ -153,12 +153,12 @@ class LanguageModel:
     def _stream_tokens(self, make_tokens: Callable[[Any, Any, int], list[Tokens]]) -> Iterator[Rows]:
         torch = optional("torch", extra="text")
         device, pooling = self._source.chosen_device, self._pooling  # wrong options raise before the weights are loaded
-        tokenizer, (model, causal) = kept_model(
+        tokenizer, (model, causal, last_mlp) = kept_model(
             lambda: f"{self!r} {self.name}", lambda: (self._source.load("AutoTokenizer"), self._load(torch))
         )
         texts = make_tokens(model, tokenizer, min(self.max_length, context_length(model, tokenizer)))
         self._check_layer(model)
-        mlp = find_last_mlp(torch, model) if causal and pooling == "last" and self.layer is None else None
+        mlp = last_mlp if pooling == "last" and self.layer is None else None
         budget = self.token_budget or _token_budget(device, *_model_size(torch, model, device))
         threads = torch.get_num_threads()
         on_cpu = device.startswith("cpu")
@@ -207,8 +207,11 @@ class LanguageModel:
                 f"{-layers - 1} to -1 from the end; got {self.layer}."
             )
 
-    def _load(self, torch: Any) -> tuple[Any, bool]:
-        """The model without its vocabulary head, ready to run, and whether its states ignore what follows a token."""
+    def _load(self, torch: Any) -> tuple[Any, bool, Any]:
+        """The model without its vocabulary head, whether its states ignore what follows a token, and `find_last_mlp`.
+
+        The model is ready to run.
+        """
         source, options = self._source, {}
         if not source.is_gguf:
             config = options["config"] = source.load("AutoConfig")
@@ -221,7 +224,8 @@ class LanguageModel:
         if source.attention == "encoder":
             model = model.get_encoder()
         model = move_network(model, source.chosen_device, source.model)
-        return model, source.attention == "causal" and is_causal(torch, model)
+        causal = source.attention == "causal" and is_causal(torch, model)
+        return model, causal, find_last_mlp(torch, model) if causal else None
 
 
 def _token_budget(device: str, free: int | None, width: int, itemsize: int) -> int:
