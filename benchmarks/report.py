@@ -21,6 +21,7 @@ STYLE = (
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.mallow{fill:#a78bfa}.other{fill:#8b949e}"
     ".ink{fill:#0d1117}path{stroke:#a78bfa}}"
 )
+WEIGHTS = "fraction of the product peak, weights only"
 SIZES = {"small": "(5,000 + 5,000) × 1,024", "large": "(50,000 + 50,000) × 2,048"}
 PICTURE, GROWTH = "benchmark-decision.svg", "benchmark-growth.svg"
 LETTERS = {
@@ -85,6 +86,21 @@ def minilm_rows() -> list[list[str]]:
         cells = [f"{1000 * seconds[f'{way} (processor s per text)']:.1f} ms" for way in ways]
         rows.append([lengths, *cells, f"{seconds['times faster than the published graph']:.1f}"])
     return rows
+
+
+def peak_shares() -> str:
+    """How much of the speed of products language models reach, by the length of the texts."""
+    measured = results("embedding")["peak"]
+    models = (("gpt2", "GPT-2"), ("smollm2", "SmolLM2"))
+    by_length = [
+        f"{length} tokens " + " and ".join(f"{measured[f'{key}, {length} tokens'][WEIGHTS]:.2f} ({shown})" for key, shown in models)
+        for length in (32, 256, 1024)
+    ]  # fmt: skip
+    return (
+        f"With products by oneDNN on an AMD processor, which the four rows about embedding do not have yet, language models "
+        f"reach this share of the product peak of oneDNN (weights only, processor time): {'; '.join(by_length)}. The rest "
+        f"is mostly attention, whose products torch computes more slowly with MKL, and activations."
+    )
 
 
 def growth() -> list[tuple[int, float, float]]:
@@ -315,6 +331,8 @@ Features are given (`python benchmarks/scores.py`), and mallow returns everythin
 A comparison of ten systems takes {ten["that, times one score"]:.1f} times as long as one score.
 
 {table(["call", "mallow", "mauve-text", "times faster"], speed)}
+
+{peak_shares()}
 
 The default embedder for texts, `minilm`, on one core with the model loaded, per text in processor time, compared with torch and the same network in float32, and with `-E products=float32`, which was the default before
 (onnxruntime {results("embedding")["minilm"]["onnxruntime"]}, a processor with 8-bit dot products).

@@ -274,3 +274,23 @@ def test_a_space_of_ones_own_is_kept_beside_those_that_are_added():
         "lengths": lengths.tolist(),
         "style": styles.tolist(),
     }
+
+
+def test_prompts_that_both_sides_have_are_embedded_once():
+    class Lengths:
+        name, cached = "lengths", False
+
+        def __init__(self):
+            self.seen = []
+
+        def __call__(self, texts):
+            self.seen += texts
+            return np.array([[len(text), 1.0] for text in texts])
+
+    prompts, embedder = ["One?", "Two, or three?"], Lengths()
+    sides = [Samples(texts=[f"{word} one.", f"{word} two."], prompts=prompts) for word in ("Some", "Any other")]
+    both = embed_all(dict(zip("ab", sides, strict=True)), embedder, prompts="joint")
+    assert sorted(embedder.seen) == sorted([*prompts, *sides[0].texts, *sides[1].texts])
+    for samples in both.values():
+        assert samples.spaces["prompt"].tolist() == [[4.0, 1.0], [14.0, 1.0]]
+        assert samples.spaces["prompts"].shape == (2, 2)

@@ -248,7 +248,7 @@ def test_attention_takes_its_fast_path_and_keeps_nothing(tiny, monkeypatch):
 
 
 def test_fused_activation_is_used_and_is_the_same_function(tiny):
-    network, causal = LanguageModel(tiny("gpt2"), device="cpu")._load(torch)
+    network, causal, _ = LanguageModel(tiny("gpt2"), device="cpu")._load(torch)
     assert causal
     assert type(network.h[0].mlp.act).__name__ == "GELUTanh"
     x = torch.linspace(-8, 8, 1001)
@@ -258,8 +258,7 @@ def test_fused_activation_is_used_and_is_the_same_function(tiny):
 
 @pytest.mark.parametrize(("kind", "expected"), [("gpt2", True), ("llama", True), ("mistral", True), ("opt", False)])
 def test_last_mlp_runs_for_one_token_where_it_can(tiny, kind, expected):
-    network, _ = LanguageModel(tiny(kind), device="cpu")._load(torch)
-    mlp = find_last_mlp(torch, network)
+    network, _, mlp = LanguageModel(tiny(kind), device="cpu")._load(torch)
     assert (mlp is not None) is expected
     if mlp is not None:
         seen = []
@@ -271,7 +270,7 @@ def test_last_mlp_runs_for_one_token_where_it_can(tiny, kind, expected):
 
 
 def test_last_mlp_is_left_alone_where_the_result_would_differ(tiny):
-    network, _ = LanguageModel(tiny("gpt2"), device="cpu")._load(torch)
+    network, *_ = LanguageModel(tiny("gpt2"), device="cpu")._load(torch)
     mlp = network.h[-1].mlp
     forward = mlp.forward
     mlp.forward = lambda states: 100 * forward(states - states.cummax(1).values)  # depends on the tokens before
@@ -283,7 +282,7 @@ def test_a_model_that_is_causal_by_name_only_is_detected(tiny):
 
 
 def test_budget():
-    assert language._token_budget("cpu", None, 1280, 4) == 2048
+    assert language._token_budget("cpu", None, 1280, 4) == 1024
     assert language._token_budget("mps", None, 1280, 2) == 16384
     small, large = (language._token_budget("cuda", gigabytes << 30, 1280, 2) for gigabytes in (2, 16))
     assert 4096 < small < large < 262_144

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from mallow.explain._candidates import Candidate, clip_tails, judge_traits
 from mallow.explain._reasons import _choose_reasons, _confirm
 from mallow.explain._regions import small_bin_caveats, tabulate_bins, unit_p_values
 from mallow.explain._unit_tests import one_sided
+from mallow.explain._words import _count_capitals
 from mallow.theory import Partition
 
 # --- reasons
@@ -35,6 +37,13 @@ def test_no_reason_is_given_twice():
     reasons = _choose_reasons(UnitTests.of(evidence_of(scores[:400], scores[400:])), candidates)
     assert {reason.text for reason in reasons} == {"one", "two"}
     assert len(reasons) == 2
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("aBzZ{`~1 é É\"'“‘«([*_\n\x1c"), st.characters(codec="utf-8"))))
+def test_capitals_begin_a_word_or_follow_marks_that_open_something(text):
+    opening = "\"'“‘«([{*_"
+    initials = re.findall(rf"(?<!\S)[{re.escape(opening)}]*([^\s{re.escape(opening)}])", text)
+    assert _count_capitals(text) == sum(map(str.isupper, initials))
 
 
 # --- unit tests

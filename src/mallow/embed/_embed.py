@@ -140,9 +140,11 @@ def add_spaces(sets: Mapping[str, Samples], embedder: AnyEmbedder | None, *, pro
         and id(first) in shown
         and any(shares_prompts(first, other) for other in list(sets.values())[1:])
     ):
+        known: dict[tuple[str, ...], tuple[Points | None, Points | None]] = {}
         for key, samples in shown.items():
             if shares_prompts(first, samples):
-                spaces.setdefault(key, {}).update(_prompt_spaces(samples, spaces.get(key, {}).get("style"), embedder))
+                styles = spaces.get(key, {}).get("style")
+                spaces.setdefault(key, {}).update(_prompt_spaces(samples, styles, embedder, known))
     return {
         name: samples.with_spaces({**spaces[id(samples)], **(samples.spaces or {})})  # spaces of the user first
         if id(samples) in spaces
@@ -181,7 +183,7 @@ def spaces_of_texts(samples: Samples, embedder: AnyEmbedder | None, *, prompts: 
         return {}
     spaces = {} if _is_style(embedder, samples) else {"style": style(samples.texts)}
     if prompts and samples.prompts is not None:
-        made = _prompt_spaces(samples, spaces.get("style"), embedder)
+        made = _prompt_spaces(samples, spaces.get("style"), embedder, {})
         spaces |= {name: rows for name, rows in made.items() if name == "prompts"}
     return spaces
 
@@ -195,17 +197,33 @@ def shares_prompts(reference: Samples, model: Samples) -> bool:
     return shared > 1 and shared >= (1.0 - UNMATCHED) * max(map(len, sides))
 
 
-def _prompt_spaces(samples: Samples, styles: Points | None, embedder: AnyEmbedder | None) -> dict[str, Points]:
-    """The features of each sample's prompt, if the embedder can make them, and the agreement of its text with it."""
+def _prompt_spaces(
+    samples: Samples,
+    styles: Points | None,
+    embedder: AnyEmbedder | None,
+    known: dict[tuple[str, ...], tuple[Points | None, Points | None]],
+) -> dict[str, Points]:
+    """The features of each sample's prompt, if the embedder can make them, and the agreement of its text with it.
+
+    `known` keeps the features and the styles of prompts for sets that have the same ones.
+    """
     distinct = {prompt: place for place, prompt in enumerate(dict.fromkeys(samples.prompts or ()))}
     rows = np.array([distinct[prompt] for prompt in samples.prompts or ()])
-    asked = Samples.trusted(texts=tuple(distinct), source=f"prompts of {samples.source}")
+    prompts, features = tuple(distinct), samples.features
+    if prompts not in known:
+        asked = Samples.trusted(texts=prompts, source=f"prompts of {samples.source}")
+        embeds = isinstance(embedder, Embedder) and features is not None
+        known[prompts] = (
+            _embed_set(asked, cast("Embedder", embedder)).require_features() if embeds else None,
+            None if styles is None else style(prompts),
+        )
+    of_prompts, styles_of_prompts = known[prompts]
     spaces, agreement = {}, []
-    if isinstance(embedder, Embedder) and samples.features is not None:
-        spaces["prompt"] = _embed_set(asked, embedder).require_features()[rows]
-        agreement.append(_cosines(samples.features, spaces["prompt"]))
-    if styles is not None:
-        agreement.append(_cosines(styles, style(asked.require_texts())[rows]))
+    if of_prompts is not None and features is not None:
+        spaces["prompt"] = of_prompts[rows]
+        agreement.append(_cosines(features, spaces["prompt"]))
+    if styles is not None and styles_of_prompts is not None:
+        agreement.append(_cosines(styles, styles_of_prompts[rows]))
     if agreement:
         spaces["prompts"] = np.stack(agreement, axis=1)
     return spaces

@@ -30,7 +30,7 @@ from mallow.embed._preprocess import (
 )
 from mallow.embed._protocol import Points, read_bytes
 from mallow.errors import InputError
-from mallow.models import Precision, Source, choose_device, first_line, move_network
+from mallow.models import Precision, Source, choose_device, fast_products, first_line, move_network
 
 Pooling = Literal["cls", "mean", "pooler", "projected"]
 
@@ -124,7 +124,7 @@ class VisionModel(StreamedImages):
         network = move_network(model if self.pooling == "projected" else tower, device, self.model, precision)
 
         def run(batch: NDArray[np.float32]) -> Points:
-            with torch.inference_mode():
+            with torch.inference_mode(), fast_products(torch, device):
                 pixels = torch.from_numpy(batch).to(device, precision)
                 if self.pooling == "projected":
                     output = network.get_image_features(pixel_values=pixels)

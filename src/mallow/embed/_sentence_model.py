@@ -15,7 +15,15 @@ from mallow._optional import optional, require_all
 from mallow.embed._onnx_text import encode_leading_part
 from mallow.embed._protocol import Points, Rows, StreamsFeatures, checked_texts
 from mallow.errors import InputError
-from mallow.models import Source, kept_model, move_network, ran_out_of_memory, refuse_foreign_modules, within_memory
+from mallow.models import (
+    Source,
+    fast_products,
+    kept_model,
+    move_network,
+    ran_out_of_memory,
+    refuse_foreign_modules,
+    within_memory,
+)
 
 _WASTE = 0.25  # largest share of padding in a batch; chosen: the lengths are only estimates
 _CHARACTERS_PER_TOKEN = 4  # chosen: a usual value for English; only the size of a batch depends on it
@@ -74,7 +82,9 @@ class SentenceModel(StreamsFeatures):
         def embed_batch(places: NDArray[np.int64]) -> Points:
             batch = [texts[place] for place in places]
             try:
-                return np.asarray(model.encode(batch, batch_size=len(batch), show_progress_bar=False), dtype=np.float32)
+                with fast_products(optional("torch", extra="sentence"), str(model.device)):
+                    rows = model.encode(batch, batch_size=len(batch), show_progress_bar=False)
+                return np.asarray(rows, dtype=np.float32)
             except (IndexError, RuntimeError) as error:
                 if ran_out_of_memory(error):
                     raise

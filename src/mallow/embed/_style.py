@@ -17,7 +17,7 @@ from mallow.embed._protocol import checked_texts
 
 _RECIPE = 1  # changes whenever the features of any text do
 _LONGEST = 4  # characters of a run, at least two: letters, and the space before or after a word
-_CHUNK = 1 << 17  # characters that are counted at once; chosen: the arrays stay in the processor's cache
+_CHUNK = 1 << 15  # characters that are counted at once; chosen: the arrays stay in the processor's cache
 _SPACE, _NOTHING = 32, 0x110000  # codes for the end of a word, and for a character that does not count
 
 Codes = NDArray[np.uint32]
@@ -98,15 +98,16 @@ def _count_runs(texts: list[str], width: int) -> NDArray[np.int64]:
     """Signed counts (n, width) of the runs of letters of each text."""
     letters, rows = _words(texts)
     is_letter = letters != _SPACE
-    first = rows[np.minimum(np.arange(len(rows)) + ~is_letter, len(rows) - 1)]  # a space belongs to the word after it
-    starts, runs = np.arange(len(letters)), letters
-    cells: list[NDArray[np.int64]] = []
+    first = rows.copy()  # of the run that begins here: a space belongs to the word after it
+    first[:-1] += (rows[1:] - rows[:-1]) * ~is_letter[:-1]
+    first *= 2 * width
+    inside = np.ones(len(letters), np.bool_)  # no space inside the run
+    cells, runs = list[NDArray[np.int64]](), letters
     for length in range(2, _LONGEST + 1):
-        within = starts + length <= len(letters)
-        if length > 2:
-            within &= is_letter[np.minimum(starts + length - 2, len(letters) - 1)]  # no space inside a run
-        starts, runs = starts[within], runs[within] * np.uint32(0x9E3779B1) + letters[starts[within] + length - 1]
-        cells.append(first[starts] * (2 * width) + _hashed(runs, 2 * width))
+        runs = runs[:-1] * np.uint32(0x9E3779B1) + letters[length - 1 :]
+        inside = inside[: len(runs)] & is_letter[length - 2 : -1] if length > 2 else inside[:-1]
+        begin = np.flatnonzero(inside)
+        cells.append(_hashed(runs[begin], 2 * width) + first[begin])
     counts = np.bincount(np.concatenate(cells), minlength=len(texts) * 2 * width).reshape(len(texts), 2, width)
     return counts[:, 0] - counts[:, 1]
 
@@ -146,4 +147,4 @@ def _hashed(runs: Codes, width: int) -> NDArray[np.int64]:
     """A column for each run: the last step of MurmurHash3, so that similar codes of letters get unrelated columns."""
     mixed = (runs ^ (runs >> 16)) * np.uint32(0x85EBCA6B)
     mixed = (mixed ^ (mixed >> 13)) * np.uint32(0xC2B2AE35)
-    return ((mixed ^ (mixed >> 16)).astype(np.uint64) * np.uint64(width) >> np.uint64(32)).astype(np.int64)
+    return ((mixed ^ (mixed >> 16)).astype(np.int64) * width) >> 32

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ _RATIO = 1.05  # chosen: smaller differences of medians are not mentioned
 _SENTENCE_ENDS = frozenset(".!?…。！？؟۔।")
 _QUOTES = frozenset('"“”„«»「」')
 _DIGIT = re.compile(r"\d")
-_INITIAL = re.compile(r"""(?<!\S)["'“‘«([{*_]*([^\s"'“‘«([{*_])""")  # of each word, after marks that open something
+_OPENING = "\"'“‘«([{*_"
 _BRACKETS = frozenset("()[]{}（）")
 
 
@@ -69,7 +69,9 @@ class Tokens:
 
     def per_text(self, weight: NDArray[np.generic] | None = None) -> Array:
         """The number of tokens of each text, or the sum of their weights, one for each entry of the vocabulary."""
-        weights = None if weight is None else weight[self.token].astype(np.float64)
+        weights = None if weight is None else weight[self.token]
+        if weights is not None and weights.dtype == np.bool_:  # few marks: faster than a sum of zeros
+            return np.bincount(self.row[weights], minlength=self.texts).astype(np.float64)
         return np.bincount(self.row, weights, self.texts).astype(np.float64)
 
     def pairs(self) -> Indices:
@@ -95,11 +97,10 @@ def distinct(keys: NDArray[Any]) -> NDArray[Any]:
 def split_texts(texts: Sequence[str]) -> Tokens:
     """The tokens of texts by `mallow.models.words`."""
     every = [words(text) for text in texts]
-    vocabulary = list(dict.fromkeys(chain.from_iterable(every)))
-    number = {word: place for place, word in enumerate(vocabulary)}
+    number = defaultdict[str, int](count().__next__)  # a new word gets the next number
     token = np.fromiter(map(number.__getitem__, chain.from_iterable(every)), np.int64)
     row = np.repeat(np.arange(len(every)), [len(tokens) for tokens in every])
-    return Tokens(len(every), row, token, vocabulary)
+    return Tokens(len(every), row, token, list(number))
 
 
 def terms_of_groups(groups: Sequence[Sequence[str]], every: Sequence[str]) -> list[tuple[str, ...]]:
@@ -269,8 +270,8 @@ def style_candidates(texts: Sequence[str], tokens: Tokens, n: int) -> Iterator[C
     different = words.different(first) / np.maximum(np.minimum(length, first), 1.0)
     yield _rate(different, "different words", f"% of the first {first} words", "%")
     yield _rate(_repeated(words), "repeated phrases", f"% of all phrases of {_PHRASE} words", "%")
-    for noun, count in _marks(texts, tokens).items():
-        yield _rate(count / some, noun, " per 100 words")
+    for noun, marks in _marks(texts, tokens).items():
+        yield _rate(marks / some, noun, " per 100 words")
     letters = np.array([len(token) for token in tokens.vocabulary])
     yield _mean(words.per_text(letters) / some, "words", "letters")
     yield _mean(_sentence_lengths(length, tokens), "sentences", "words")
@@ -286,15 +287,19 @@ def _marks(texts: Sequence[str], tokens: Tokens) -> dict[str, Array]:
         "quotation marks": _QUOTES.__contains__,
         "brackets": _BRACKETS.__contains__,
         "question and exclamation marks": frozenset("?!？！؟").__contains__,
-        "numbers": lambda token: _DIGIT.search(token) is not None,
+        "numbers": lambda token: not token.isalpha() and _DIGIT.search(token) is not None,
     }
     counts = {"punctuation marks": tokens.per_text(~tokens.word)}
     counts |= {noun: tokens.per_text(tokens.which(rule)) for noun, rule in rules.items()}
-    counts["words that begin with a capital"] = np.array(
-        [sum(map(str.isupper, _INITIAL.findall(text))) for text in texts], float
-    )
+    counts["words that begin with a capital"] = np.array([_count_capitals(text) for text in texts], float)
     counts["line breaks"] = np.array([text.count("\n") for text in texts], float)
     return counts
+
+
+def _count_capitals(text: str) -> int:
+    """The words that begin with a capital, after marks that open something."""
+    others = (word for word in text.split() if word < "a" or word >= "{")  # few begin with a letter other than a to z
+    return sum(word.lstrip(_OPENING)[:1].isupper() for word in others)
 
 
 def _sentence_lengths(length: Array, tokens: Tokens) -> Array:
