@@ -92,3 +92,11 @@ def test_an_entry_is_named_by_the_keys_and_what_only_changes_a_look_stays():
         "{'a', 'b'}",
         "{'a', **}",
     ]
+
+
+def test_how_many_rows_or_threads_work_at_once_stays_and_how_far_a_step_goes_does_not():
+    code = (
+        "def f(n):\n    step = max(1, _BLOCK // n)\n    threads = min(n, cores())\n"
+        "    rate = n / max(time.monotonic() - 3, 2)\n    for low in range(0, n, step):\n        step = n + 5\n"
+    )
+    assert {one.before for one in mutants_of("a.py", ast.parse(code))} == {"0", "n + 5", "5"}
