@@ -82,10 +82,12 @@ AREAS = {
         ("results/test_*.py", "report/test_plots.py", "evaluate/test_shown.py", "evaluate/test_sweep.py"),
     ),
     "report": Area(("report/*.py",), ("report/test_[!b]*.py",)),  # those of the browser see what these see, later
-    "engine": Area(("engine/_[!r]*.py",), ("engine/test_[!r]*.py", "estimate/test_device.py")),
+    "engine": Area(("engine/_[!r]*.py",), ("engine/test_[!r]*.py",)),
     "ray": Area(("engine/_ray.py",), ("engine/test_ray.py", "engine/test_engine.py")),  # Ray takes its time to start
     "generate": Area(("generate/*.py",), ("generate/test_*.py",)),
-    "estimate": Area(("estimate/*.py",), ("estimate/test_*.py", "test_same_bits.py", RECORDED)),
+    "estimate": Area(
+        ("estimate/*.py",), ("estimate/test_*.py", "test_same_bits.py", "evaluate/test_shards.py", RECORDED)
+    ),
     "baselines": Area(("baselines/*.py",), ("baselines/test_*.py", RECORDED, FIELDS)),
     "human": Area(("human/*.py",), ("human/test_*.py", "report/test_people.py", RECORDED, FIELDS)),
     "annotate": Area(("annotate/*.py",), ("annotate/test_*.py",)),

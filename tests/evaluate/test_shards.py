@@ -224,6 +224,16 @@ def test_clusters_stay_until_all_is_done(tmp_path, monkeypatch, caplog):
     assert not list((tmp_path / "kept").iterdir())
 
 
+def test_every_run_of_kmeans_has_a_checkpoint_of_its_own(tmp_path):
+    x, y = write_shards(tmp_path / "x", X, [50]), write_shards(tmp_path / "y", Y, [100])
+    for restarts in (1, 4):
+        measure = Measure(Quantize(bins=8, restarts=restarts, max_iter=1))  # hardly two runs end alike
+        kept = Threads(1, checkpoint=str(tmp_path / f"kept {restarts}"))
+        assert score(x, y, measure=measure, repeats=1, engine=kept).to_json() == (
+            score(X, Y, measure=measure, repeats=1).to_json()
+        )
+
+
 def test_systems_that_are_done_stay_done(tmp_path, monkeypatch, caplog):
     import mallow.estimate._stream as stream
 
