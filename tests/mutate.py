@@ -86,7 +86,8 @@ AREAS = {
     "ray": Area(("engine/_ray.py",), ("engine/test_ray.py", "engine/test_engine.py")),  # Ray takes its time to start
     "generate": Area(("generate/*.py",), ("generate/test_*.py",)),
     "estimate": Area(
-        ("estimate/*.py",), ("estimate/test_*.py", "test_same_bits.py", "evaluate/test_shards.py", RECORDED)
+        ("estimate/*.py",),
+        ("estimate/test_*.py", "test_same_bits.py", "evaluate/test_shards.py", "paper/test_rates.py", RECORDED),
     ),
     "baselines": Area(("baselines/*.py",), ("baselines/test_*.py", RECORDED, FIELDS)),
     "human": Area(("human/*.py",), ("human/test_*.py", "report/test_people.py", RECORDED, FIELDS)),
