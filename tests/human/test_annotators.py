@@ -249,3 +249,15 @@ def test_half_of_the_answers_may_be_fast():
     assert (people["unknown"].seconds, people["unknown"].fast) == (None, 0.0)
     tied = check_annotators(Votes((vote("a", "b", 0, annotator="tied"),))).annotators[0]
     assert (tied.left, tied.agreement, tied.expected, tied.reliability) == (None, None, None, None)
+
+
+def test_the_picture_shows_agreement_against_time_and_who_is_flagged():
+    found = check_annotators(with_people())
+    ax = found.plot(pytest.importorskip("matplotlib.figure").Figure().subplots())
+    for marks, flagged in zip(ax.collections, (False, True), strict=True):
+        people = [one for one in found.annotators if bool(one.flags) == flagged and one.agreement is not None]
+        points = [[one.seconds or 0.0, one.agreement] for one in people]
+        assert marks.get_offsets().tolist() == points
+        assert marks.get_sizes().tolist() == [10.0 + 4.0 * one.votes for one in people]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["not flagged", "flagged"]
+    assert ax.get_ylabel() == "agreement with the votes of all others"
