@@ -2,7 +2,8 @@
 
 Each is one change: `>=` to `>`, `+` to `-`, 1 to 0, `min` to `max`, branches swapped, a statement or an escape dropped, an
 entry of a table left out ... Other constants of modules are not changed: they were chosen, and their tests are experiments.
-Nor is the text of errors, or what only changes the look of a picture.
+Nor is the text of errors, or what only changes the look of a picture, or statements that only choose how many rows or
+threads work at once, or report a speed: the results are the same, at another speed or with other memory.
 """
 
 import ast
@@ -43,6 +44,9 @@ LOOKS = {
     "loc",
 }
 LOOKS |= {"marker", "markeredgewidth", "markerfacecolor", "markersize", "rotation", "solid_capstyle", "va", "zorder"}
+# How many rows or threads work at once, and speeds: statements that assign one of the first from one of the second.
+PACES = {"step", "chunk", "threads", "rate"}
+AT_ONCE = {"ENTRIES", "_ENTRIES", "_BLOCK", "_CHUNK", "_AT_ONCE", "_NUMBERS", "_MOST_ENTRIES", "cores", "monotonic"}
 NAMES = {"min": "max", "minimum": "maximum", "any": "all"}
 NAMES |= {other: one for one, other in NAMES.items()}
 
@@ -98,6 +102,8 @@ def _untouched(tree: ast.Module) -> Iterator[ast.AST]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node
         if isinstance(node, ast.AnnAssign) and node.value is None:
+            yield node
+        if isinstance(node, ast.Assign) and _names(node.targets[0]) <= PACES and _names(node.value) & AT_ONCE:
             yield node
         if isinstance(node, ast.keyword) and node.arg in {"strict", *LOOKS}:
             yield node
@@ -163,6 +169,13 @@ def _variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         used = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
         if node.targets[0].id in used:  # a value that is changed
             yield "step dropped", ast.Pass()
+
+
+def _names(node: ast.AST) -> set[str]:
+    parts = list(ast.walk(node))
+    return {part.id for part in parts if isinstance(part, ast.Name)} | {
+        part.attr for part in parts if isinstance(part, ast.Attribute)
+    }
 
 
 def _is_string(node: ast.AST | None) -> bool:

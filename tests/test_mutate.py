@@ -54,6 +54,22 @@ def test_the_record_names_code_that_exists():
         assert sum(tuple(described(mutant).values()) == key for mutant in mutants_of(key[0], tree)) == 1, (key, reason)
 
 
+def test_the_page_has_the_rates_at_first_sight_of_the_record():
+    """If it fails, put these lines between the marks."""
+    record = json.loads((Path(__file__).parent / "mutations.json").read_text(encoding="utf-8"))
+    rows = [
+        "| area | last sample, noticed at first sight | of it, alters nothing | samples before |",
+        "|---|---|---|---|",
+    ]
+    for name, area in sorted(record["areas"].items()):
+        *before, last = [
+            f"{rate.removesuffix(' killed')} (seed {sample.split()[-1]})" for sample, rate in area["first seen"].items()
+        ]
+        rows.append(f"| {name} | {last} | {len(area['survivors'])} | {', '.join(before[::-1]) or '–'} |")
+    page = (SOURCES.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert page.partition("<!-- mutants -->\n")[2].partition("\n<!-- end of mutants -->")[0].split("\n") == rows
+
+
 def test_the_tests_of_a_module_come_first(tmp_path):
     source = tmp_path / "_pca.py"
     source.write_text("def reduce_rows(rows):\n    return rows\n\nclass Axes:\n    pass\n")
@@ -92,3 +108,11 @@ def test_an_entry_is_named_by_the_keys_and_what_only_changes_a_look_stays():
         "{'a', 'b'}",
         "{'a', **}",
     ]
+
+
+def test_how_many_rows_or_threads_work_at_once_stays_and_how_far_a_step_goes_does_not():
+    code = (
+        "def f(n):\n    step = max(1, _BLOCK // n)\n    threads = min(n, cores())\n"
+        "    rate = n / max(time.monotonic() - 3, 2)\n    for low in range(0, n, step):\n        step = n + 5\n"
+    )
+    assert {one.before for one in mutants_of("a.py", ast.parse(code))} == {"0", "n + 5", "5"}

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fuzz_http import close_page, send_bytes
-from mallow.annotate import Limits
+from mallow.annotate import Limits, _clock
 from mallow.annotate._connections import limited_protocol
 
 uvicorn = pytest.importorskip("uvicorn", reason="needs uvicorn: pip install 'mallow[human]'")
@@ -137,3 +137,12 @@ def test_what_follows_an_answered_request_and_is_no_http_closes_the_connection(t
         )  # raised h11's LocalProtocolError, which a server would log with its traceback
     finally:
         close_page()
+
+
+def test_time_is_counted_while_the_machine_sleeps_where_its_clock_does(monkeypatch):
+    monkeypatch.setattr(_clock.time, "clock_gettime", lambda clock: {7: 1000.0}[clock])
+    monkeypatch.setattr(_clock.time, "monotonic", lambda: 10.0)
+    monkeypatch.setattr(_clock.time, "CLOCK_BOOTTIME", 7, raising=False)
+    assert _clock.now() - _clock._START == pytest.approx(1000.0)
+    monkeypatch.delattr(_clock.time, "CLOCK_BOOTTIME")
+    assert _clock.now() - _clock._START == pytest.approx(10.0)

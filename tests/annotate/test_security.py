@@ -70,6 +70,9 @@ def test_every_answer_has_the_security_headers(serve, study_file):
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
         assert headers["referrer-policy"] == "same-origin"
+        assert headers["cross-origin-opener-policy"] == headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["permissions-policy"] == "camera=(), geolocation=(), microphone=()"
+        assert headers["x-robots-tag"] == "noindex, nofollow"
         assert headers["cache-control"] in ("no-store", "no-cache")
         assert "server" not in headers
         assert "Traceback" not in text

@@ -66,6 +66,17 @@ def test_the_data_choose_the_penalty():
     assert _best_penalty(clear, label, fold) < 10.0
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_of_the_discriminator_have_mean_0_and_deviation_1_where_it_learns(dtype):
+    units = np.array([1e3, 1.0, 1e-3])
+    x, y = (normal(60, 3, seed=1) * units + units).astype(dtype), (normal(50, 3, seed=2) * units).astype(dtype)
+    train = np.arange(110) % 4 > 0
+    scaled, pooled = _standardise(x, y, train), np.concatenate([x, y]).astype(np.float64)
+    expected = (pooled - pooled[train].mean(axis=0)) / pooled[train].std(axis=0)
+    assert scaled == approx(expected, rel=1e-4, abs=1e-4)
+    assert scaled.dtype == dtype
+
+
 # --- points
 
 

@@ -11,8 +11,10 @@ from pytest import approx
 import mallow
 from mallow import HELLINGER2, TV, baselines
 from mallow.baselines import Row, Table, table
+from mallow.baselines._groups import IDEALS
 from mallow.errors import EstimateWarning, InputError
 from mallow.generate import NGram
+from mallow.theory.transport import entropic_cost, sliced_cost, transport_cost
 
 WORDS = " ".join(pydoc_data.topics.topics.values()).split()
 PIECES = [" ".join(WORDS[start : start + 30]) for start in range(0, 30 * 240, 30)]
@@ -98,6 +100,25 @@ def test_features_have_no_text_statistics(points):
     assert {row.group for row in result.rows} == {"features", "transport", "frontier"}
     assert all(result.closest(row.name) == ("near",) for row in result.rows)
     assert result.n == {"": 300, "near": 300, "far": 300}
+
+
+def test_every_measure_of_features_has_a_row_and_a_value_for_every_system(points):
+    pytest.importorskip("ot", reason="needs POT: pip install 'mallow[transport]'")
+    x, systems = points
+    with warnings.catch_warnings(action="ignore"):
+        result = table(x, systems, repeats=1)
+        plugin, entropic = transport_cost(x, systems["far"]), entropic_cost(x, systems["far"])
+        sliced, vendi = sliced_cost(x, systems["far"], rng=0), baselines.vendi_score(systems["far"])
+    names = {row.name for row in result.rows}
+    assert names == {*IDEALS, "Vendi score", "entropic transport"} - {"5-gram MAUVE"}
+    assert all(set(values) == names for values in result.values.values())
+    far = result.values["far"]
+    assert far["transport"] == approx(plugin, rel=1e-6)
+    assert far["entropic transport"] == approx(entropic, rel=1e-6)
+    assert far["sliced transport"] == approx(sliced, rel=1e-6)
+    assert far["Vendi score"] == approx(vendi, rel=1e-6)
+    assert far["Gaussian kernel distance"] == approx(baselines.gaussian_kernel_distance(x, systems["far"]), rel=1e-6)
+    assert far["kernel distance"] == approx(baselines.kernel_distance(x, systems["far"]), rel=1e-6)
 
 
 def test_without_pot_transport_is_left_out_with_a_caveat(points, monkeypatch):

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest import approx
 
-from mallow.embed import Cache, NGramKernel, add_spaces, embed_all, embed_samples, shares_prompts
+from mallow.embed import Cache, NGramKernel, add_spaces, embed_all, embed_samples, shares_prompts, style
 from mallow.errors import InputError
 from mallow.samples import Samples, read, write
 
@@ -261,6 +263,60 @@ def test_only_sets_with_the_same_prompts_get_spaces_of_prompts(reference, model)
         assert set(samples.spaces) == expected, name
     for samples in add_spaces(sets, None, prompts="ignore").values():
         assert set(samples.spaces) == {"style"}
+
+
+@given(st.integers(1, 45), st.integers(0, 4), st.integers(0, 4))
+def test_a_few_prompts_may_be_missing_on_either_side(both, first, second):
+    """At least 95% of the prompts of the larger side, and more than one."""
+    sides = []
+    for own, count in (("a", first), ("b", second)):
+        prompts = [f"prompt {i}" for i in range(both)] + [f"{own} {i}" for i in range(count)]
+        sides.append(Samples(texts=[f"text {i}" for i in range(len(prompts) * 2)], prompts=prompts * 2))
+    larger = both + max(first, second)
+    assert shares_prompts(*sides) == (both > 1 and 100 * both >= 95 * larger)
+
+
+def test_agreement_with_prompts_is_a_cosine_for_features_and_one_for_style():
+    sets = {name: embed_samples(with_prompts(name), Streaming(), cache=None) for name in ("story", "tale", "x")}
+    found = add_spaces(sets, Streaming(), prompts="joint")
+    for name, samples in found.items():
+        asked = np.array([measured(prompt) for prompt in samples.prompts])
+        assert samples.spaces["prompt"] == approx(asked), name
+        pairs = ((samples.features, asked), (samples.spaces["style"], style(list(samples.prompts))))
+        for column, (a, b) in enumerate(pairs):
+            a, b = a.astype(float), b.astype(float)
+            cosine = (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+            assert samples.spaces["prompts"][:, column] == approx(cosine), name
+        assert samples.spaces["prompts"].shape == (6, 2)
+    zeros = {name: embed_samples(with_prompts(name), Streaming(), cache=None) for name in ("story", "tale")}
+    zeros["story"] = zeros["story"].with_features(np.zeros((6, 3)), provenance={"embedder": "Streaming(test)"})
+    assert not add_spaces(zeros, Streaming(), prompts="joint")["story"].spaces["prompts"][:, 0].any()
+
+
+@pytest.mark.parametrize(("seconds", "speed"), [(0.5, "12/s"), (0.625, "9.6/s"), (4.0, "1.5/s"), (0.0, "6000000000/s")])
+def test_the_speed_beside_the_bar_is_that_of_the_samples_so_far(monkeypatch, seconds, speed):
+    shown, now = [], [100.0]
+
+    @contextmanager
+    def bar(verb, total, wanted=None):
+        shown.append(total)
+        yield lambda done, note: shown.append((done, note))
+
+    class Timed(Streaming):
+        def stream(self, samples):
+            for places, rows in super().stream(samples):
+                now[0] = 100.0 + seconds * (6 - places[0]) / 6
+                yield places, rows
+
+    monkeypatch.setattr("mallow.embed._embed.bar", bar)
+    monkeypatch.setattr("mallow.embed._embed.time", SimpleNamespace(monotonic=lambda: now[0]))
+    texts = ["a" * length for length in range(1, 7)]
+    embed_samples(Samples(texts=texts, source="folder/of/" + "a" * 40 + ".txt"), Timed(), cache=None)
+    name = "a" * 26 + ".txt"  # its last thirty characters
+    assert shown[0] == 6 * 20 + 21  # a text counts as its length and 20 more
+    assert [note.split(", ")[0] for _, note in shown[1:]] == [f"{name}: {done}/6 texts" for done in (2, 4, 6)]
+    assert [done for done, _ in shown[1:]] == [51, 98, 141]
+    assert shown[-1][1].split(", ")[1] == speed
 
 
 def test_a_space_of_ones_own_is_kept_beside_those_that_are_added():

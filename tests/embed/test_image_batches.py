@@ -1,5 +1,6 @@
 """Images go through a network in order, in batches that fit into memory; other samples are refused before any work."""
 
+import re
 import sys
 
 import numpy as np
@@ -31,6 +32,36 @@ def test_text_instead_of_images_is_refused(photographs, tmp_path):
     with pytest.raises(InputError, match=r"got shape \(8, 9, 3\), which looks like a single image\. Pass \[image\]\."):
         checked_images(np.zeros((8, 9, 3)))
     assert len(checked_images(np.zeros((5, 8, 9)))) == 5
+
+
+@given(st.integers(1, 70))
+def test_long_names_are_cut_at_sixty_characters(length):
+    text = "".join(chr(97 + i % 26) for i in range(length)) + ".png"
+    shown = f"'{text}'"
+    shown = shown if len(shown) <= 60 else f"'{text[:56]}…'"
+    with pytest.raises(InputError, match=f"the string {re.escape(shown)}, and no such file exists"):
+        checked_images([text])
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_an_array_that_looks_like_one_image_is_not_taken_for_many(channels):
+    one = np.zeros((8, 9, channels))
+    if channels in (3, 4):
+        with pytest.raises(InputError, match="which looks like a single image"):
+            checked_images(one)
+    else:
+        assert len(checked_images(one)) == 8
+    assert len(checked_images(np.zeros((8, 9, channels, 3)))) == 8
+
+
+def test_axes_of_length_one_are_dropped_from_the_end():
+    for shape in ((3, 5), (3, 5, 1), (3, 5, 1, 1), (3, 1, 1)):
+        [(places, rows)] = grown_batches(np.ones((3, 2, 2), np.float32), lambda _, shape=shape: np.ones(shape), limit=8)
+        assert (places.tolist(), rows.shape) == ([0, 1, 2], shape[:2])
+    one_nan = np.ones((3, 5))
+    one_nan[1, 2] = np.nan
+    with pytest.raises(InputError, match="returns NaN or infinite features"):
+        list(grown_batches(np.ones((3, 2, 2), np.float32), lambda _: one_nan, limit=8))
 
 
 def test_pillow_is_asked_for(monkeypatch):

@@ -92,6 +92,8 @@ def test_only_words_of_the_texts_are_parsed(tmp_path):
         ("3 0\ngood 0.1 t.2\nof -1 2e3\na b 1 2\n", r"line 1: must be a word and its numbers, or the number of words and the dimension"),
         ("3 0\ngood 1 2\nof 1 2\nday 1 2\n", r"line 1: must be a word and its numbers, or the number of words and the dimension"),
         ("good nan 1\n", r"line 1: the numbers must be finite"),
+        ("of 1 2 3\ngood 1 2 3\nday inf 2 3\n", r"line 3: the numbers must be finite"),  # wherever it is in its line
+        (binary({"good": [1, 2, 3], "day": [float("nan"), 2, 3]}), r"the numbers of the word 'day' must be finite"),
         (binary()[:-9], r"the first line announces 4 words; got 3"),
         ("3 99999999999999999999\ngood 0.1 0.2\nof -1 2\nday 1 2\n", r"announces vectors of 99999999999999999999 numbers, more than"),
         (b"3 3333333333\nhe \x00\x00\x80?of", r"announces vectors of 3333333333 numbers, more than the file can hold"),
@@ -101,7 +103,7 @@ def test_only_words_of_the_texts_are_parsed(tmp_path):
         (b"PK\x03\x04rest", r"is a \.zip archive, .* Unzip it"),
     ],
     ids=[
-        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "width-0-binary", "width-0", "nan", "cut-binary", "wide-text", "wide", "inf", "signalling-nan", "cut-gz", "zip",
+        "short", "long", "blank", "header", "cut-off", "no-vector", "empty", "width-0-binary", "width-0", "nan", "inf-later", "nan-binary", "cut-binary", "wide-text", "wide", "inf", "signalling-nan", "cut-gz", "zip",
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_with_the_line(tmp_path, content, message):

@@ -9,7 +9,7 @@ import pytest
 
 import mallow
 from mallow import InputError
-from mallow.engine import Engine, Threads, memory_budget, open_engine, resolve_engine
+from mallow.engine import Engine, Threads, _engine, memory_budget, open_engine, resolve_engine
 
 
 def square(value):
@@ -112,3 +112,32 @@ def test_what_is_no_amount_of_memory_is_refused(monkeypatch, text):
     monkeypatch.setenv("MALLOW_MEMORY", text)
     with pytest.raises(InputError, match=rf"^MALLOW_MEMORY must be a number of bytes, such as .*; got '{text}'\.$"):
         memory_budget()
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "expected"),
+    [
+        ("0::/", {"memory.max": "1000000"}, [10**6]),  # in a container
+        ("0::/jobs/one", {"memory.max": "max", "jobs/memory.max": "500", "jobs/one/memory.max": "900"}, [500, 900]),
+        ("3:cpu:/x\n5:memory:/docker/1", {"memory/memory.limit_in_bytes": "700", "cpu/x/memory.max": "1"}, [700]),
+        ("0::/gone", {}, []),
+        (None, {}, []),
+    ],
+)
+def test_the_memory_that_a_control_group_allows(tmp_path, own, limits, expected):
+    files = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()}
+    for name, text in (files if own is None else files | {"proc/self/cgroup": own}).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert sorted(_engine._group_limits(tmp_path)) == expected
+
+
+def test_without_a_setting_data_may_take_half_of_the_memory(monkeypatch):
+    """Of the machine or, if that is less, of the control group; of 8 GB where the system does not say."""
+    monkeypatch.setenv("MALLOW_MEMORY", " ")
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limits, size in (([], machine), ([3001, 5000], 3001), ([2 * machine], machine)):
+        monkeypatch.setattr(_engine, "_group_limits", lambda root, limits=limits: limits)
+        assert memory_budget() == size // 2
+    monkeypatch.delattr(os, "sysconf")
+    assert memory_budget() == 4 * 10**9

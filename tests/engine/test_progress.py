@@ -161,3 +161,58 @@ def test_the_time_left_is_that_of_parts_under_way_by_their_speed_and_of_the_othe
             update(2, "")
             assert progress._OPEN[0].state()[2] == pytest.approx(20.0)
     assert not progress._OPEN
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "a few seconds left"),
+        (4.9, "a few seconds left"),
+        (5.0, "about 5 s left"),
+        (62.4, "about 60 s left"),
+        (89.9, "about 90 s left"),
+        (90.0, "about 2 min left"),
+        (5399.0, "about 90 min left"),
+        (5400.0, "about 1.5 h left"),
+    ],
+)
+def test_the_time_left_in_words(seconds, words):
+    assert progress.time_left(seconds) == words
+
+
+def test_what_was_done_earlier_does_not_count_and_a_bar_inside_one_of_its_name_adds_nothing(monkeypatch):
+    now = 50.0
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
+    with bar("embedding", 10, done=6) as update:
+        work = progress._OPEN[0]
+        now = 58.0
+        update(8, "8/10")  # two of four in 8 s
+        assert work.state() == ("embedding (8/10)", 0.5, 8.0)
+        with bar("embedding", 2) as inner:
+            inner(1, "inner")
+            assert work.state() == ("embedding (8/10)", 0.5, 8.0)
+        assert work.state()[0] == "embedding (8/10)"
+        update(10, "10/10")
+        assert work.state() == ("embedding (10/10)", 0.0, 0.0)  # nothing is known to be left
+    with overall():
+        assert progress._OPEN[0].state() == ("working", 0.0, 0.0)
+
+
+def test_parts_that_run_share_the_time_and_the_others_follow(monkeypatch):
+    now = 10.0
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
+    with overall(False):
+        expect("later", 40.0)
+        expect("later", 5.0)  # it was announced already
+        expect("never", 2.0)
+        with bar("slow", 4) as slow, bar("quick", 4) as quick:
+            now = 20.0
+            slow(1, "")
+            quick(2, "")
+            text, share, left = progress._OPEN[0].state()
+            assert (text, left) == ("slow, quick", 30.0 + 40.0 + 2.0)
+            assert share == pytest.approx(10.0 / 82.0)
+    assert not progress._OPEN
+    expect("nothing is open", 3.0)
+    with overall(False):
+        assert progress._OPEN[0].parts == {}

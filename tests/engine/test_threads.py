@@ -120,6 +120,14 @@ def test_a_task_of_a_pool_spreads_nothing():
     assert len(seen) == 2  # one for each
 
 
+def test_a_function_that_was_started_runs_beside_its_caller():
+    go = threading.Event()
+    future = start(partial(go.wait, 20))
+    assert not future.done()  # the caller did not wait for it
+    go.set()
+    assert future.result() is True
+
+
 def test_an_error_ends_what_has_not_begun():
     done = []
 

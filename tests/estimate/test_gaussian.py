@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pytest import approx
+from sklearn.covariance import ledoit_wolf_shrinkage
 
 from estimate_truths import HUMPS, SHIFTED, SHIFTED_WIDER, TILTED, errors, gaussian_kl
 from mallow import KL, InputError, area, integral
@@ -110,6 +111,31 @@ def test_more_dimensions_than_samples():
         InputError, match=re.escape("The covariance of a sample of 40 points in 79 dimensions is singular")
     ):
         Gaussian(shrinkage=0.0, reduce=None)(x, y)
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.3, 1.0, None])
+@pytest.mark.parametrize("d", [1, 4])
+def test_shrinkage_is_that_of_the_definition(shrinkage, d):
+    """Towards the covariance within both samples, times a factor that keeps the trace where it is the identity."""
+    rng = np.random.default_rng(15)
+    x, y = rng.normal(size=(25, d)) * np.arange(1, d + 1), rng.normal(0.5, 1.5, size=(40, d))
+    within = [side - side.mean(axis=0) for side in (x, y)]
+    pooled = np.concatenate(within)
+    shared = pooled.T @ pooled / (65 - 2)
+    if shrinkage is None:
+        share = ledoit_wolf_shrinkage(pooled, assume_centered=True)
+        shared = (1 - share) * shared + share * np.trace(shared) / d * np.eye(d)
+    root = np.linalg.cholesky(shared)
+    covariances = []
+    for rest in within:
+        white = np.linalg.solve(root, rest.T).T
+        own = np.atleast_2d(np.cov(white.T))
+        share = ledoit_wolf_shrinkage(white, assume_centered=True) if shrinkage is None else shrinkage
+        covariances.append(root @ ((1 - share) * own + share * np.trace(own) / d * np.eye(d)) @ root.T)
+    fit = Gaussian(shrinkage=shrinkage, reduce=None).prepare(x, y)
+    fitted = gaussian_kl(*(part for side in zip(fit.means, (r @ r.T for r in fit.roots), strict=True) for part in side))
+    sides = [(x.mean(axis=0), covariances[0]), (y.mean(axis=0), covariances[1])]
+    assert fitted == approx(gaussian_kl(*sides[fit.flipped], *sides[not fit.flipped]), rel=1e-4)
 
 
 # --- exactly symmetric and order-free

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from pytest import approx
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
 from estimate_truths import HUMPS_2D, SAME, SHIFTED, SHIFTED_WIDER, TILTED, errors, log_ratios
 from mallow import EstimateWarning, InputError, area
@@ -32,6 +32,20 @@ def test_kernels_are_those_of_the_definition():
     assert log_ratios(KernelDensity(h, reduce=None, pooled=False)(x, y)) == approx(expected, abs=1e-9)
     big = KernelDensity(h * 1e200, reduce=None, pooled=False)(x * 1e200, y * 1e200)
     assert log_ratios(big) == approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n", "m", "width"), [(40, 25, 2), (12, 30, 40), (4, 5, 60), (3, 2, 1)])
+@pytest.mark.parametrize("unit", [1.0, 1e-9])
+@pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")  # few points, some of them alone
+def test_the_bandwidth_is_that_of_the_definition(n, m, width, unit):
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(n, width)) * 0.9 ** np.arange(width), rng.normal(0.4, 1.3, size=(m, width))
+    squared = [pdist(side, "sqeuclidean") for side in (x, y)]
+    mean, square = (np.mean([(each**power).mean() for each in squared]) for power in (1, 2))
+    d = min(2 * mean**2 / (square - mean**2), min(n, m) - 1) if square > mean**2 else min(n, m) - 1
+    h = 1.4 * np.sqrt(mean / (2 * d)) * min(n, m) ** (-1 / (d + 4))
+    found = log_ratios(KernelDensity(reduce=None, pooled=False)(x * unit, y * unit))
+    assert found == approx(log_ratios(KernelDensity(h, reduce=None, pooled=False)(x, y)), rel=1e-6, abs=1e-9)
 
 
 def test_all_points_equally_far_have_a_bandwidth():

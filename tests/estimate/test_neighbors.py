@@ -1,5 +1,6 @@
 """Nearest neighbours: near known truths, those of the definition, with ties shared, right at the edges."""
 
+import math
 import re
 import warnings
 
@@ -13,6 +14,7 @@ from pytest import approx
 from estimate_truths import HUMPS, HUMPS_2D, SAME, SHIFTED, TILTED, assert_same, errors, log_ratios
 from mallow import EstimateWarning, InputError, area
 from mallow.estimate import Neighbors, Reduce, _neighbors
+from mallow.estimate._row_order import orient
 
 PLAIN = Neighbors(reduce=None)
 
@@ -117,6 +119,41 @@ def test_all_neighbours_make_all_ratios_1():
         match="30 neighbours are more than the 10 points of the smaller sample, which forces the ratios towards 1",
     ):
         assert area(Neighbors(30, reduce=None)(x, y), scale=10) == approx(1.0)
+
+
+@pytest.mark.parametrize("reduce", [None, Reduce(dimension=2, normalise=False)], ids=["all axes", "two axes"])
+@pytest.mark.parametrize("pooled", [True, False])
+def test_noise_is_drawn_for_each_reduced_feature(reduce, pooled):
+    """The definition: the same estimate of points that are blurred after the reduction, in their canonical order."""
+    x, y = (side @ np.diag([3.0, 2.0, 0.1]) for side in np.random.default_rng(3).normal(size=(2, 40, 3)))
+    y = y[:25] + 0.5
+    blurred = Neighbors(6, reduce=reduce, noise=0.7, pooled=pooled)
+    samples = orient(*((x, y) if reduce is None else reduce(x, y)))
+    points = np.concatenate([samples.points[samples.first], samples.points[samples.second]])
+    points = points + 0.7 * np.random.default_rng(5).standard_normal(points.shape)
+    size = len(samples.first)
+    expected = Neighbors(6, reduce=None, pooled=pooled)(points[:size], points[size:])
+    expected = expected.swap() if samples.flipped else expected
+    masses = blurred(x, y, rng=5)
+    assert np.sort(masses.p) == approx(np.sort(expected.p), rel=1e-9)
+    assert np.sort(masses.q) == approx(np.sort(expected.q), rel=1e-9)
+    assert_same(blurred(y, x, rng=5), masses.swap())
+    assert not np.array_equal(blurred(x, y, rng=6).p, masses.p)
+    assert (blurred.deterministic, Neighbors(6).deterministic) == (False, True)
+    assert "noise=0.7" in repr(blurred)
+
+
+def test_more_noise_leaves_less_of_a_gap():  # paper: thm:mauve:knn
+    x, y = SHIFTED.draw(400, 300, np.random.default_rng(1))
+    areas = [area(Neighbors(30, reduce=None, noise=noise)(x, y), scale=10) for noise in (0.0, 1.0, 4.0, 100.0)]
+    assert areas == sorted(areas)
+    assert areas[0] < 0.6 < 0.9 < areas[-1]
+
+
+@pytest.mark.parametrize("noise", [-0.1, math.inf, math.nan, "much", None])
+def test_noise_is_a_standard_deviation(noise):
+    with pytest.raises(InputError, match=r"`noise` must be a standard deviation, 0 or more; got"):
+        Neighbors(noise=noise)
 
 
 def test_the_default_number_of_neighbours():

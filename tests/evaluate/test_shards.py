@@ -227,6 +227,28 @@ def test_clusters_stay_until_all_is_done(tmp_path, monkeypatch, caplog):
     assert not list((tmp_path / "kept").iterdir())
 
 
+@pytest.mark.parametrize("far", [0, 1100, 2300])
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_farthest_row_counts_wherever_it_is(tmp_path, far, side):
+    """Rows are rounded relative to the farthest one: in any block of a chunk, and on either side."""
+    sets = [np.random.default_rng(place).normal(size=(2400, 3)) for place in range(2)]
+    sets[side][far] *= 1000.0
+    measure = Measure(Quantize(bins=6, reduce=Reduce(normalise=False, variance=1.0), max_iter=3))
+    kept = [write_shards(tmp_path / name, rows, []) for name, rows in zip("xy", sets, strict=True)]
+    streamed = score(*kept, measure=measure, repeats=1, engine=Threads(1))
+    assert published(streamed) == published(score(*sets, measure=measure, repeats=1))
+
+
+def test_every_run_of_kmeans_has_a_checkpoint_of_its_own(tmp_path):
+    x, y = write_shards(tmp_path / "x", X, [50]), write_shards(tmp_path / "y", Y, [100])
+    for restarts in (1, 4):
+        measure = Measure(Quantize(bins=8, restarts=restarts, max_iter=1))  # hardly two runs end alike
+        kept = Threads(1, checkpoint=str(tmp_path / f"kept {restarts}"))
+        assert score(x, y, measure=measure, repeats=1, engine=kept).to_json() == (
+            score(X, Y, measure=measure, repeats=1).to_json()
+        )
+
+
 def test_systems_that_are_done_stay_done(tmp_path, monkeypatch, caplog):
     import mallow.estimate._stream as stream
 

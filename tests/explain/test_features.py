@@ -1,11 +1,14 @@
 """Features: moments, distances, and the columns that differ."""
 
+import itertools
+
 import numpy as np
 import pytest
 from pytest import approx
 
 from explain.made import evidence_of
-from mallow.explain import UnitTests
+from mallow import Samples
+from mallow.explain import UnitTests, compare_answers
 from mallow.explain._candidates import column_candidates, distance_candidate, standardise
 
 RNG = np.random.default_rng(0)
@@ -86,3 +89,23 @@ def test_all_columns_are_corrected_for():
         tests = UnitTests.of(evidence_of(np.zeros(100), np.zeros(100)))
         alarms += bool(column_candidates(standardise(x, y), tests, 0.05))
     assert alarms <= 3
+
+
+@pytest.mark.parametrize("prompts", [4, 5, 9])
+def test_answers_to_a_prompt_are_compared_where_both_sides_have_several(prompts):
+    """The mean cosine of pairs of answers, over at least five prompts; others have one answer on some side."""
+    rng = np.random.default_rng(prompts)
+    units = np.repeat(np.arange(prompts + 3), 3), np.concatenate([np.repeat(np.arange(prompts), 2), [prompts]])
+    rows = [rng.normal(size=(len(unit), 4)) for unit in units]
+    evidence = evidence_of(np.zeros(len(units[0])), np.zeros(len(units[1])), *units)
+    found = compare_answers(*(Samples(features=own) for own in rows), evidence)
+    expected = {}
+    for name, own, unit in zip(("reference", "model"), rows, units, strict=True):
+        unit_rows = own / np.linalg.norm(own, axis=1, keepdims=True)
+        cosines = [
+            unit_rows[i] @ unit_rows[j]
+            for i, j in itertools.permutations(range(len(unit)), 2)
+            if unit[i] == unit[j] and unit[i] < prompts
+        ]
+        expected[name] = pytest.approx(np.mean(cosines))
+    assert found == (expected if prompts >= 5 else {})

@@ -212,3 +212,79 @@ def test_features_may_be_so_wide_that_a_block_holds_less_than_one_sample():
     expected, result = find_neighbours(*narrow, 3), find_neighbours(*wide, 3)
     assert result.nearest.tolist() == expected.nearest.tolist()
     assert result.ratio == pytest.approx(expected.ratio)
+
+
+def wilson(share, n):
+    z = 1.959963984540054
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return middle - reach, middle + reach
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(60, 90, 150), (150, 40, 70), (250, 120, 100)])
+def test_every_number_of_the_result_is_that_of_its_definition(n, m, k):
+    rng = np.random.default_rng(n)
+    fresh, model, train = (rng.normal(size=(size, 3)) for size in (n, m, k))
+    model[: m // 4] = train[: m // 4] + rng.normal(0, 0.03, size=(m // 4, 3))
+    result = quietly(fresh, model, train, permutations=9)
+
+    def far(a, b):
+        return np.sqrt(((a[:, None] - b) ** 2).sum(axis=2))
+
+    assert result.n == (n, m, k)
+    ratios = {}
+    for name, points in (("fresh", fresh), ("model", model)):
+        ordered = np.sort(far(points, train), axis=1)
+        ratios[name] = ordered[:, 0] / ordered[:, 4]
+    assert result.reference_ratios == pytest.approx(ratios["fresh"], rel=1e-5)
+    assert result.model_ratios == pytest.approx(ratios["model"], rel=1e-5)
+    limit = np.sort(ratios["fresh"])[max(1, n // 100) - 1]  # one in a hundred, or one
+    assert result.threshold == pytest.approx(limit, rel=1e-5)
+    near = tuple(float((ratios[name] <= limit).mean()) for name in ("fresh", "model"))
+    assert result.near == near
+    value = near[1] - near[0]
+    (low_x, high_x), (low_y, high_y) = wilson(near[0], n), wilson(near[1], m)
+    assert result.share.value == pytest.approx(max(value, 0), rel=1e-5)
+    assert result.share.low == pytest.approx(max(value - np.hypot(near[1] - low_y, high_x - near[0]), 0), rel=1e-5)
+    assert result.share.high == pytest.approx(value + np.hypot(high_y - near[1], near[0] - low_x), rel=1e-5)
+    pool = np.concatenate([train, fresh])
+    nearest = far(model, pool).argmin(axis=1)
+    share, chance = float((nearest < k).mean()), k / (n + k)
+    assert result.nearest == (share, chance)
+    counts = np.bincount(nearest, minlength=n + k)
+    spread = np.sqrt(counts.var(ddof=1) * n * k / (n + k))  # of the sum over k of the pool, drawn without replacement
+    reach = 1.959963984540054 * spread / m / (1 - chance)
+    drawn = (share - chance) / (1 - chance)
+    expected = [min(1.0, max(0.0, end)) for end in (drawn, drawn - reach, drawn + reach)]
+    assert [result.drawn.value, result.drawn.low, result.drawn.high] == pytest.approx(expected, rel=1e-5)
+    width = 0.2 * np.median(far(pool, model).min(axis=1))
+    density = np.log(np.exp(-(far(pool, model) ** 2) / (2 * width**2)).mean(axis=1) + np.exp(-700.0))
+    assert result.likelihood_gap == pytest.approx(density[:k].mean() - density[k:].mean(), rel=1e-4)
+    listed = sorted(np.flatnonzero(ratios["model"] <= limit), key=lambda row: ratios["model"][row])
+    assert [one.sample.place for one in result.copies] == listed
+    for one in result.copies:
+        row = one.sample.place
+        assert one.source.place == far(model, train)[row].argmin()
+        assert one.distance == pytest.approx(far(model, train)[row].min(), rel=1e-5)
+        assert one.ratio == pytest.approx(ratios["model"][row], rel=1e-5)
+        assert one.rarity == pytest.approx((1 + (ratios["fresh"] <= ratios["model"][row]).sum()) / (1 + n), rel=1e-5)
+    table = {row[0]: row[1:] for row in result._table().rows}
+    assert table["near copies"][:2] == [f"{100 * near[1]:.1f}%", f"{100 * near[0]:.1f}%"]
+    assert table["nearest is training"][:2] == [f"{100 * share:.1f}%", f"{100 * chance:.1f}% by chance"]
+    assert table["ratio, median"][:2] == [
+        f"{np.median(result.model_ratios):.3f}",
+        f"{np.median(result.reference_ratios):.3f}",
+    ]
+    lines = result.copy_lines(2)
+    assert len(lines) == 4 + 2
+    assert lines[-2:] == [f"… and {len(listed) - 2} more", ""]
+    assert len(result.copy_lines(len(listed))) == 2 * len(listed) + 1
+
+
+@pytest.mark.parametrize(("n", "few"), [(99, True), (100, False)])
+def test_with_fewer_than_a_hundred_samples_there_is_a_doubt(n, few):
+    train, fresh, model = normal(2, 100)
+    for sides in ((fresh[:n], model), (fresh, model[:n])):
+        kinds = {caveat.kind for caveat in quietly(*sides, train, permutations=9).caveats}
+        assert kinds == ({"few samples"} if few else set())
+    assert quietly(fresh[:5], model[:5], train[:5], permutations=1).n == (5, 5, 5)

@@ -187,3 +187,17 @@ def test_the_gap_is_that_of_mean_scores():
     tests = UnitTests.of(evidence_of([1.0, 2.0, 6.0], [0.5, -1.5]))
     assert tests.gap == approx(3.5)
     assert tests.without(np.array([1.0, 1.0, 1.0, 0.0, 0.0])).gap == approx(2.5)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 1e9 / 7])
+@pytest.mark.parametrize("beside", ["one side", "both sides"])
+def test_a_trait_that_all_samples_share_changes_nothing_for_the_others(constant, beside):
+    rng = np.random.default_rng(0)
+    units = (np.arange(90) // 3, 30 + np.arange(70) // 2) if beside == "one side" else (np.arange(90), np.arange(70))
+    traits = rng.normal(size=(160, 3)) + rng.normal(size=(70, 3))[np.concatenate(units) % 70]
+    tests = UnitTests.of(evidence_of(np.zeros(90), np.zeros(70), *units))
+    wide = np.column_stack([traits, np.full(160, constant)])
+    (delta, z), (wide_delta, wide_z) = tests.difference(traits), tests.difference(wide)
+    assert wide_delta[:3] == approx(delta)
+    assert wide_z[:3] == approx(z)
+    assert wide_delta[3] == approx(0.0, abs=1e-9 * max(constant, 1.0))

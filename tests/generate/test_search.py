@@ -119,6 +119,16 @@ def test_calls_that_cannot_work_are_refused(arguments, message):
         generate(model, **({"prefixes": [[1]], "decoder": "ancestral", "max_new": 5} | arguments))
 
 
+def test_a_continuation_may_fill_the_context_to_its_last_token():
+    endless = Markov(random_chain().table, frozenset(), context=8)
+    for length in range(1, 8):
+        [new] = generate(endless, [[1] * length], "greedy", max_new=8 - length, min_new=8 - length)
+        assert len(new) == 8 - length
+        with pytest.raises(InputError, match=rf"got {length} \+ {9 - length} for prefix 0"):
+            generate(endless, [[1] * length], "greedy", max_new=9 - length)
+    assert generate(endless, [[0], [3]], "greedy", max_new=1) != []  # the first and the last token
+
+
 def test_a_model_that_allows_only_the_end_cannot_go_on():
     table = np.zeros((2, 2, 2))
     table[..., END] = 1

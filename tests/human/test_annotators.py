@@ -8,9 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pytest import approx
+from scipy.optimize import minimize
+from scipy.stats import binom
 
 from human_votes import simulate, vote
 from mallow import InputError
+from mallow.evidence import holm
 from mallow.human import Votes, check_annotators, krippendorff_alpha, rank
 
 pytestmark = pytest.mark.filterwarnings("ignore::mallow.EstimateWarning")
@@ -154,3 +157,107 @@ def test_questions_of_one_page_count_once():
         votes += [vote("a", "b", -1, question, "shy", str(page)) for question in ("q1", "q2", "q3")]
     flags = {one.name: one.flags for one in check_annotators(Votes(tuple(votes))).annotators}
     assert flags["shy"] == ()
+
+
+def chances_by_others(votes, name):
+    """The untied votes of a person, with the chance of the left side by a penalised fit to the votes of all others."""
+    made = []
+    for question in ("q1", "q2"):
+        untied = [one for one in votes if one.answer and one.question == question and one.kind == "task"]
+        systems = sorted({system for one in untied for system in one.pair})
+
+        def gap(one, w, systems=systems):
+            return w[systems.index(one.left)] - w[systems.index(one.right)]
+
+        def loss(w, untied=untied, gap=gap):
+            others = [one for one in untied if one.annotator != name]
+            lost = sum(np.logaddexp(0.0, gap(one, w) * (1 if one.answer > 0 else -1)) for one in others)
+            return lost + 0.25 / 2 * (w**2).sum()
+
+        best = minimize(loss, np.zeros(len(systems)), tol=1e-12).x
+        made += [(one, 1 / (1 + np.exp(-gap(one, best)))) for one in untied if one.annotator == name]
+    return made
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_facts_about_a_person_are_those_of_the_definition(seed):
+    """Two questions on each page, ties, answers just at the limit of time, gold pairs and repeats."""
+    rng = np.random.default_rng(seed)
+    votes = []
+    for place in range(90):
+        left, right = rng.permutation(list(TRUTH))[:2]
+        sure = 0.9 if place % 3 else 0.2  # of the second person in three: often against the others
+        for question in ("q1", "q2"):
+            good = -1 if TRUTH[left] > TRUTH[right] else 1
+            answer = 0 if rng.random() < 0.1 else good if rng.random() < sure else -good
+            facts = {"annotator": f"w{place % 3}", "prompt": str(place), "seconds": float(rng.choice([24.9, 25.0, 60]))}
+            votes.append(vote(left, right, answer, question, **facts))
+    votes += [vote("a", "b", 2, "q1", "w1", "g", 1.0, kind="gold", expected=2, task="g")]
+    votes += [vote("a", "b", 0, "q1", "w1", "h", 1.0, kind="gold", expected=1, task="h")]
+    found = check_annotators(Votes(tuple(votes)), min_seconds=25.0)
+    tests = {}
+    for person in sorted(found.annotators, key=lambda one: one.name):
+        own = [one for one in votes if one.annotator == person.name and one.kind == "task"]
+        assert person.votes == len(own)
+        assert person.seconds == np.median([one.seconds for one in own])
+        assert person.fast == np.mean([one.seconds < 25.0 for one in own])
+        assert person.left == np.mean([one.answer < 0 for one in own if one.answer])
+        assert person.gold == ((1, 2) if person.name == "w1" else (0, 0))
+        predicted = chances_by_others(votes, person.name)
+        agrees = [(one.answer < 0) == (chance > 0.5) for one, chance in predicted]
+        expected = np.mean([max(chance, 1 - chance) for _, chance in predicted])
+        assert person.agreement == np.mean(agrees)
+        assert person.expected == approx(expected, abs=1e-5)
+        pages, sides = {}, {}
+        for (one, _), agree in zip(predicted, agrees, strict=True):
+            pages[one.prompt] = pages.get(one.prompt, 0) + (1 if agree else -1)
+            sides[one.prompt] = sides.get(one.prompt, 0) + np.sign(one.answer)
+        (right, count), (for_right, side_count) = (
+            (sum(total > 0 for total in each.values()), sum(total != 0 for total in each.values()))
+            for each in (pages, sides)
+        )
+        noise = 0.25 / count / (expected - 0.5) ** 2
+        slope = (np.mean(agrees) - 0.5) / (expected - 0.5)
+        assert person.reliability == approx((slope * 0.25 + noise) / (0.25 + noise), abs=1e-3)
+        gold = [binom.cdf(1, 2, 0.75)] if person.name == "w1" else []
+        tests[person.name] = (
+            min(1.0, 2 * binom.cdf(min(for_right, side_count - for_right), side_count, 0.5)),
+            min([binom.cdf(right, count, 0.5), *gold]),
+        )
+    raised = zip(tests, *(holm(list(each)) for each in zip(*tests.values(), strict=True)), strict=True)
+    flags = {
+        name: tuple(flag for flag, p in (("one-sided", side), ("contradictory", against)) if p < 0.05)
+        for name, side, against in raised
+    }
+    assert {one.name: tuple(flag for flag in one.flags if flag != "fast") for one in found.annotators} == flags
+    assert flags["w0"] == ("contradictory",)
+    for one in found.annotators:
+        assert ("fast" in one.flags) == (one.fast > 0.5)
+    order = [(not one.flags, -one.votes, one.name) for one in found.annotators]
+    assert order == sorted(order)
+
+
+def test_half_of_the_answers_may_be_fast():
+    times = {"half": [10.0, 10.0, 60.0, 60.0], "more": [10.0, 10.0, 10.0, 60.0], "unknown": [None] * 4}
+    votes = [
+        vote("a", "b", (-1) ** number, annotator=name, prompt=f"{name}{number}", seconds=seconds)
+        for name, all_times in times.items()
+        for number, seconds in enumerate(all_times)
+    ]
+    people = {one.name: one for one in check_annotators(Votes(tuple(votes))).annotators}
+    assert {name: one.flags for name, one in people.items()} == {"half": (), "more": ("fast",), "unknown": ()}
+    assert (people["unknown"].seconds, people["unknown"].fast) == (None, 0.0)
+    tied = check_annotators(Votes((vote("a", "b", 0, annotator="tied"),))).annotators[0]
+    assert (tied.left, tied.agreement, tied.expected, tied.reliability) == (None, None, None, None)
+
+
+def test_the_picture_shows_agreement_against_time_and_who_is_flagged():
+    found = check_annotators(with_people())
+    ax = found.plot(pytest.importorskip("matplotlib.figure").Figure().subplots())
+    for marks, flagged in zip(ax.collections, (False, True), strict=True):
+        people = [one for one in found.annotators if bool(one.flags) == flagged and one.agreement is not None]
+        points = [[one.seconds or 0.0, one.agreement] for one in people]
+        assert marks.get_offsets().tolist() == points
+        assert marks.get_sizes().tolist() == [10.0 + 4.0 * one.votes for one in people]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["not flagged", "flagged"]
+    assert ax.get_ylabel() == "agreement with the votes of all others"

@@ -304,3 +304,52 @@ def test_39_votes_say_little_and_the_interval_holds():
         widths.append(found.spearman.high - found.spearman.low)
     assert np.mean(held) >= 0.9
     assert np.mean(widths) > 1.2  # of 2
+
+
+def axes():
+    return pytest.importorskip("matplotlib.figure").Figure().subplots()
+
+
+@pytest.mark.parametrize("count", [12, 13])
+def test_the_picture_has_a_point_with_both_errors_for_each_system(count):
+    """Named in a legend for at most twelve systems."""
+    names = [f"s{i}" if i else "a$b" for i in range(count)]
+    values = {name: (float(i), 0.25 + i) for i, name in enumerate(names)}
+    people = {name: (10.0 - i, 2.0) for i, name in enumerate(names)}
+    found = correlate({"m$": values}, {"good": people}, draws=100)
+    ax = found.plot(axes())
+    for i, bars in enumerate(ax.containers):
+        point, _, (across, up) = bars.lines
+        assert point.get_xydata().tolist() == [[float(i), 10.0 - i]]
+        assert across.get_segments()[0][:, 0].tolist() == [-0.25, 2 * i + 0.25]
+        assert up.get_segments()[0][:, 1].tolist() == [8.0 - i, 12.0 - i]
+    assert len(ax.containers) == count
+    shown = [text.get_text() for text in ax.get_legend().get_texts()] if ax.get_legend() else []
+    assert shown == ([name.replace("$", r"\$") for name in names] if count <= 12 else [])
+    assert ax.get_xlabel() == r"m\$ (± 1 standard deviation)"
+    assert ax.get_ylabel() == "good: people (± 1 standard error)"
+    assert ax.get_title().startswith("Spearman −1.00") or ax.get_title().startswith("Spearman -1.00")
+
+
+def test_the_picture_is_of_the_metric_that_agrees_best_and_the_grid_of_all():
+    names = "abcdef"
+    metrics = {
+        "worse": {name: (float(i % 3), 0.0) for i, name in enumerate(names)},
+        "best": {name: (float(i), 0.0) for i, name in enumerate(names)},
+        "short": {"a": (1.0, 0.0), "z": (2.0, 0.0)},
+    }
+    people = {question: {name: (float(i), 1.0) for i, name in enumerate(names)} for question in ("good", "true")}
+    found = correlate(metrics, people, draws=100)
+    assert found.plot(axes()).get_xlabel().startswith("best ")
+    assert found.plot(axes()).get_ylabel().startswith("good: ")
+    other = found.plot(axes(), metric="worse", criterion="true")
+    assert (other.get_xlabel()[:6], other.get_ylabel()[:5]) == ("worse ", "true:")
+    grid = np.reshape(found.figure().axes, (len(found.metrics), 2))
+    for row, metric in zip(grid, found.metrics, strict=True):
+        for ax, question in zip(row, people, strict=True):
+            if metric == "short":
+                assert not ax.axison  # nothing to compare
+                continue
+            assert ax.get_xlabel().startswith(metric)
+            assert ax.get_ylabel().startswith(question)
+            assert (ax.get_legend() is not None) == (ax is grid[0, 0])  # one legend is enough

@@ -3,12 +3,15 @@
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from human_votes import vote
+from mallow.human import Votes, _judges
 from mallow.human._bradley_terry import _differences
-from mallow.human._paired import Errors
+from mallow.human._paired import Errors, row_scores
 from mallow.human._study_pairs import orient
 from mallow.human._vote_plan import _fit_studies
 
@@ -57,3 +60,32 @@ def test_sides_are_balanced_in_each_pair_and_for_each_system(counts, seed):
         balance[a] += 2 * sum(left) - len(left)
         balance[b] -= 2 * sum(left) - len(left)
     assert max(map(abs, balance.values())) <= 1
+
+
+# --- judges
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-4, 0.3, 0.99])
+def test_pairs_with_and_without_votes_of_people_vary_around_a_mean_each(weight, monkeypatch):
+    """Their numbers are fixed: the parts of the likelihood's slope, weighted by their rows, add up to 0 in each kind."""
+    rng = np.random.default_rng(0)
+    votes = []
+    for place in range(60):
+        left, right = rng.permutation(["a", "b", "c"])[:2]
+        for judge in (True, False):
+            if judge or place < 25:
+                facts = {"task": str(place), "judge": judge, "annotator": "gpt" if judge else ""}
+                votes.append(vote(left, right, int(rng.choice([-1, 1])), **facts))
+    seen = []
+    monkeypatch.setattr(_judges, "cluster_errors", lambda rows, fit, groups, scores: seen.append(scores.toarray()))
+    tasks = _judges._gather(Votes(tuple(votes)), ["gpt"], np.random.default_rng(0))
+    rows, fit, _ = _judges._solve(tasks, weight)
+    pairs = _judges._rows(tasks, weight)[1]
+    [centred], plain = seen, row_scores(rows, fit).toarray()
+    for part in (tasks.labelled[pairs], ~tasks.labelled[pairs]):
+        if part.any():
+            assert np.abs(centred[part].sum(axis=0)).max() < 1e-12 * len(rows.weight)
+            shift = plain[part] - centred[part]  # in proportion to the weight of each row
+            np.testing.assert_allclose(
+                shift / rows.weight[part, None], shift[:1] / rows.weight[part][0] + 0 * shift, atol=1e-9
+            )

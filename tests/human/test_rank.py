@@ -245,6 +245,16 @@ def test_all_questions_at_once(tmp_path):
             {},
             r"none are left \(7 faster than 25 s\). Keep fast answers with `min_seconds=0`",
         ),
+        (
+            Votes((), {"": {"rejected assignment": 2}, "good": {"faster than 25 s": 7, "on gold pairs": 1}}),
+            {},
+            r"none are left \(2 rejected assignment; 7 faster than 25 s; 1 on gold pairs\)\. Keep fast answers",
+        ),
+        (
+            Votes((), {"": {"rejected assignment": 2, "on gold pairs": 1}}),
+            {},
+            r"none are left \(2 rejected assignment; 1 on gold pairs\)\.$",
+        ),
         (Votes((vote("a", "b", 1),)), {"ties": "coin"}, "`ties` must be one of half, random, davidson; got 'coin'"),
         (Votes((vote("a", "b", 1),)), {"effects": ["top"]}, "`effects` must be among left, length; got 'top'"),
         (

@@ -137,3 +137,13 @@ def test_several_questions_stand_beside_each_other(drawn):
     ax = both.plot()
     assert sorted(label.get_text() for label in ax.get_yticklabels())[0] == "a, good"
     assert len(ax.get_yticklabels()) == 7
+    drawn_rows = {text.get_text(): place for place, text in enumerate(ax.get_yticklabels())}
+    spans = {int(line.get_ydata()[0]): tuple(line.get_xdata()) for line in ax.lines[:-1] if len(line.get_xdata()) == 2}
+    values = {int(line.get_ydata()[0]): line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 1}
+    for question, ranking in both.rankings.items():
+        for name, score in ranking.scores.items():
+            place = drawn_rows[f"{name}, {question}"]
+            assert (values[place], spans[place]) == (score, ranking.interval[name])
+    alone = first.plot()
+    assert alone.get_title() == "good"
+    assert [text.get_text() for text in alone.get_yticklabels()] == list(first.scores)[::-1]

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 from hypothesis import given, settings
@@ -247,3 +247,25 @@ def test_the_default_length_leaves_twice_the_prompts_that_are_used():
     study = design_study(Samples(texts=texts, prompts=prompts), {"m": Samples(texts=texts, prompts=prompts)})
     assert study.settings["window"] == repr(TextWindow(90, 115))
     assert study.dropped == {"all texts shorter than 90 tokens": tuple(prompts[:60])}
+
+
+def test_the_picture_counts_who_stands_on_the_left_of_whom():
+    study = design(pairs=AllPairs(7))
+    ax = study.plot(pytest.importorskip("matplotlib.figure").Figure().subplots())
+    names = list(study.systems)
+    for texts in (ax.get_xticklabels(), ax.get_yticklabels()):
+        assert [text.get_text() for text in texts] == names
+    counts = {(left, right): 0 for left in names for right in names}
+    for task in study.tasks:
+        counts[task.left, task.right] += 1
+    most = max(counts.values())
+    [image] = ax.images
+    for (row, left), (column, right) in product(enumerate(names), enumerate(names)):
+        assert image.get_array()[row, column] == counts[left, right]
+    shown = {text.get_position(): (text.get_text(), text.get_color()) for text in ax.texts}
+    assert shown == {
+        (column, row): (str(counts[left, right]), "white" if counts[left, right] > 0.6 * most else "black")
+        for (row, left), (column, right) in product(enumerate(names), enumerate(names))
+        if left != right
+    }
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == ("right", "left", "comparisons")

@@ -147,3 +147,63 @@ def test_bad_goals_and_costs():
         VoteGoal(power=1.0)
     with pytest.raises(InputError, match="`wage` must be a finite number above 0"):
         VoteCosts(wage=0)
+
+
+@pytest.mark.parametrize(("prompts", "annotators"), [(None, None), (8, None), (None, 12), (8, 12)])
+@pytest.mark.parametrize("votes", [6, 8, 9, 12, 500])
+def test_what_votes_share_is_counted_by_the_definition(prompts, annotators, votes):
+    """The variance of a mean over n votes in k groups, beyond that of n independent ones: spread² (1/k − 1/n)."""
+    sharing = VoteSharing(prompts, annotators, prompt_spread=20.0, annotator_spread=10.0)
+    kinds = [(count, spread) for count, spread in ((prompts, 20.0), (annotators, 10.0)) if count is not None]
+    variance = sum(spread**2 * (1 / count - 1 / votes) for count, spread in kinds if count < votes)
+    assert sharing.extra_variance(votes) == pytest.approx(variance)
+    fewest = min((min(count, votes) for count, _ in kinds), default=math.inf)
+    assert sharing.freedom(votes) == fewest - 1
+    assert sharing.freedom(1) == (1.0 if kinds else math.inf)
+    named = [f"{count} {noun}s" for count, noun in ((prompts, "prompt"), (annotators, "annotator")) if count]
+    assert [name for name in ("8 prompts", "12 annotators") if name in str(sharing)] == named
+
+
+@pytest.mark.parametrize("pairs", ["all", "star"])
+@pytest.mark.parametrize("difference", [40.0, 150.0])
+def test_the_curve_has_the_plan_the_published_number_and_others_around_it(pairs, difference):
+    scores = {"b": 0.0, "a": difference, "c": 2.5 * difference}
+    plan = plan_votes(scores, pairs=pairs, costs=VoteCosts(30.0, 20.0))
+    compared = 3 if pairs == "all" else 2
+    curve = dict(plan.curve)
+    around = {max(2, round(plan.per_pair * factor)) for factor in (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)}
+    assert {90, *around} <= set(curve)
+    assert list(curve) == sorted(curve)
+    assert curve[plan.per_pair] == plan.power >= 0.8
+    near = plan.per_pair - max(1, plan.per_pair // 50) - 1
+    assert all(power < 0.8 for count, power in plan.curve if count < near)
+    assert plan.votes == compared * plan.per_pair
+    assert plan.hours == pytest.approx(plan.votes / 120)
+    assert plan.money == pytest.approx(plan.hours * 20)
+    for row, (count, power) in zip(plan.to_frame().to_dict("records"), plan.curve, strict=True):
+        assert (row["votes_per_pair"], row["votes"], row["power"]) == (count, compared * count, power)
+        assert row["hours"] == pytest.approx(compared * count / 120)
+        assert row["money"] == pytest.approx(compared * count / 6)
+    assert plan.goal.systems == ("a", "b")  # the closest, the better one first
+
+
+def test_a_goal_is_reached_only_in_the_right_direction():
+    """A level at which everything is significant: the power is how often the better system is ahead."""
+    plan = plan_votes({"a": 0.0, "b": 30.0}, goal=VoteGoal(power=0.9, level=0.999999))
+    p = 1 / (1 + math.exp(-0.3))
+    for count, power in plan.curve:
+        ahead = stats.binom.sf(count / 2, count, p)
+        assert power == pytest.approx(ahead, abs=0.03)
+
+
+def test_more_than_a_thousand_hours_are_much_work():
+    plans = {}
+    for seconds in (3600.0, 3700.0):
+        plan = plan_votes({"a": 17.5, "b": 0.0}, costs=VoteCosts(1.0))
+        costs = VoteCosts(1000 * seconds / plan.votes)
+        if seconds > 3600.0:
+            with pytest.warns(EstimateWarning, match=r"1,028 hours of work: ask for a larger difference\."):
+                plans[seconds] = plan_votes({"a": 17.5, "b": 0.0}, costs=costs)
+        else:
+            plans[seconds] = plan_votes({"a": 17.5, "b": 0.0}, costs=costs)
+    assert [bool(plan.caveats) for plan in plans.values()] == [False, True]

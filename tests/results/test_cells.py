@@ -36,6 +36,25 @@ def test_siunitx_aligns_columns_of_numbers():
     assert row("siunitx", 0) == r"near & \bfseries 0.9845 & 0.9912 & [\num{0.980}, \num{0.999}] & $<$\num{e-5} \\"
 
 
+@pytest.mark.parametrize(
+    ("values", "rounded", "form"),
+    [
+        ([0.5, 12.25], "nearest", "2.4"),
+        ([0.5, -12.25], "nearest", "+2.4"),  # room for a sign if any number has one
+        ([-0.5, -12.25], "nearest", "+2.4"),
+        ([0.5, 12.25], "signed", "+2.4"),
+    ],
+)
+def test_siunitx_leaves_room_for_the_longest_number_and_for_a_sign(values, rounded, form):
+    table = TableData(["", "x"], [["a", number_cell(value, rounded=rounded)] for value in values])
+    assert render("siunitx", table).split("\n")[0] == rf"\begin{{tabular}}{{lS[table-format={form}]}}"
+    assert rf"S[table-format={form[:-1]}1]" in render("siunitx", table, digits=1)
+    mixed = TableData(["", "x"], [*table.rows, ["b", ""], ["c", "word"]])
+    assert render("siunitx", mixed).split("\n")[0] == r"\begin{tabular}{lr}"
+    empty = TableData(["", "x"], [*table.rows, ["b", ""]])
+    assert render("siunitx", empty).split("\n")[0] == rf"\begin{{tabular}}{{lS[table-format={form}]}}"
+
+
 def test_markdown_alike():
     assert row("markdown", 0) == "| near | **0.9845** | 0.9912 | [0.980, 0.999] | < 10⁻⁵ |"
     assert row("markdown", 2).endswith("| 2.3·10⁻⁵ |")

@@ -3,8 +3,8 @@
 import json
 import types
 import warnings
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -404,9 +404,6 @@ def test_p_values_are_written_as_people_write_them():
 
 
 def test_a_result_without_a_layout_shows_its_plain_fields():
-    from dataclasses import dataclass
-    from typing import ClassVar
-
     @dataclass(frozen=True)
     class Plain(Result):
         KIND: ClassVar[str] = "plain"

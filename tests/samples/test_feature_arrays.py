@@ -42,7 +42,9 @@ def test_a_file_larger_than_the_memory_is_read_chunk_by_chunk(tmp_path, monkeypa
     samples = read(path)
     assert (samples.features, len(samples), samples.source) == (None, 10, str(path))
     np.save(path, np.zeros((10, 4)))
-    with pytest.raises(InputError, match="the shard has changed since it was described"):
+    with pytest.raises(
+        InputError, match=r"the shard has changed since it was described: it was written again\. Do not"
+    ):
         samples.load()
 
 

@@ -112,6 +112,18 @@ def have_several(units: Units) -> bool:
     return any(int(counts[counts > 1].sum()) > _FEW_SAMPLES * int(counts.sum()) for counts in sizes)
 
 
+def are_copies(sets: Sequence[Features], units: Units) -> bool:
+    """Whether every sample occurs equally often, and its copies are its unit: the same as without the copies."""
+    sizes = [units.sizes(number) for number in range(len(sets))]
+    if len(np.unique(np.concatenate([counts[counts > 0] for counts in sizes]))) > 1:
+        return False
+    kinds = (
+        np.unique(np.stack([numbers.astype(np.uint64), keys]), axis=1).shape[1]
+        for numbers, keys in zip(units.sets, content_keys(sets), strict=True)
+    )
+    return all(kind == np.count_nonzero(counts) for kind, counts in zip(kinds, sizes, strict=True))
+
+
 def units_of_surveys(surveys: Sequence[Survey]) -> Units:
     """The units of sets in shards, from one pass over them, the same as from `find_units` for arrays."""
     rows, keys = [survey.keys["float64"] for survey in surveys], [survey.unit_keys for survey in surveys]

@@ -44,7 +44,7 @@ from mallow.evidence._space import (
     principal_axes,
     regularised_inverse,
 )
-from mallow.evidence._units import Cells, Indices, Numbers, Units, deal_cells, find_units, have_several
+from mallow.evidence._units import Cells, Indices, Numbers, Units, are_copies, deal_cells, find_units, have_several
 from mallow.evidence._within import run_test
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
@@ -278,7 +278,8 @@ class MemoryLearner(Learner):
         super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))
         self._features = [rows[:, : self.space.columns.shape[1]] for rows in sets]
         self.tolerance = 0.0 if all(space.columns.dtype == np.float64 for space in self.spaces.values()) else STEP
-        half = self._cell_of_row % 2 == 0 if self._cells is not None and have_several(units) else None
+        crossed = self._cells is not None and have_several(units) and not are_copies(sets, units)
+        half = self._cell_of_row % 2 == 0 if crossed else None
         self._views = [SpaceViews(witness, space, half) for space in self.spaces.values()]
         self.choices = [range(len(self._views))]
         if texts is not None:

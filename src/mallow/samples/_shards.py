@@ -91,9 +91,11 @@ class Chunk:
     def _check_unchanged(self) -> None:
         now = stamp_of(self.shard.name)
         if now != self.shard.stamp:
+            before, after = self.shard.stamp[0], now[0]
+            sizes = "it was written again" if before == after else f"it had {before:,} bytes and has {after:,}"
             raise InputError(
-                f"{self.shard.name}: the shard has changed since it was described: it had {self.shard.stamp[0]:,} "
-                f"bytes and has {now[0]:,}. Do not write to shards while they are used; start again."
+                f"{self.shard.name}: the shard has changed since it was described: {sizes}. Do not write to shards "
+                "while they are used; start again."
             )
 
 
