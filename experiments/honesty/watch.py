@@ -99,7 +99,7 @@ def watch(
     fitting = reference[: REFERENCE // 4]  # Gaussians are in random order
     views = fit_views(fitting)
     betting = fit_betting(views, reference[:1], TOLERANCE, scale=5.0, window=window, seed=seed[-1])
-    bets = betting.start(fitting, reference[REFERENCE // 4 :], None, frozenset())
+    bets = betting.start(reference[REFERENCE // 4 :], None, frozenset())
     for look in range(looks):
         rows, names = draw(look, rng)
         if public:
