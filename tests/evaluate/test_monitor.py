@@ -775,6 +775,29 @@ def test_a_monitor_reports_what_mauve_is_at_most():
     assert monitor.compute().certified == {}
 
 
+def test_a_calm_stream_of_wide_features_leaves_the_reference_for_later():
+    wide = np.random.default_rng(5).normal(size=(1000, 600))
+    monitor = Monitor(wide[:300], measure=Measure(Quantize(bins=20)), tolerance=0.9)
+    for low in range(300, 700, 50):
+        monitor.update(wide[low : low + 50])
+    assert monitor.tolerance_p_value == 1.0
+    for low in range(700, 1000, 50):
+        monitor.update(wide[low : low + 50] + 0.2)
+    assert monitor.alarm
+
+
+def test_a_watch_whose_reference_is_used_up_says_so():
+    monitor = Monitor(draw(60, 0), measure=Measure(Quantize(bins=5)), tolerance=0.9)
+    batch = np.concatenate([draw(25, seed, 1.0) for seed in range(1, 15)])
+    with pytest.warns(EstimateWarning, match="have used up the reference, so that later samples"):
+        monitor.update(batch)
+    assert not monitor.alarm
+    assert "reference used up" in {caveat.kind for caveat in monitor.compute().caveats}
+    monitor.reset()
+    monitor.update(draw(25, 1))
+    assert "reference used up" not in {caveat.kind for caveat in monitor.compute().caveats}
+
+
 def test_a_window_follows_a_slow_drift():
     fixed, rolling = watched(0.8), watched(0.8, window=100)
     for look in range(60):

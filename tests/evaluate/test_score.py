@@ -154,6 +154,7 @@ def test_every_printed_value_lies_in_the_interval_printed_beside_it(place, seed)
     assert [about for *_, about in shares] == [
         "would have to be replaced to match the reference",
         "foreign, if mixed into the reference",
+        "of the reference missing, if nothing is foreign",
     ]
     assert rows[:3] == printed_rows(str(one))
     assert len(rows) == 9  # certified, published and bias-corrected, of three summaries

@@ -22,10 +22,20 @@ def mixed(share: float, size: int, rng: np.random.Generator, shift: float = 4.0)
 def test_clear_scores_give_nearly_the_planted_share(share):
     rng = np.random.default_rng(1)
     shares = bound_shares(mixed(0, 2000, rng), mixed(share, 2000, rng), independent(2000, 2000))
-    for estimate in shares.values():
+    for estimate in (shares["unlike"], shares["new"]):
         assert share - 0.06 < estimate.low <= share
         assert estimate.value == approx(share, abs=0.04)
         assert estimate.low <= estimate.value <= estimate.high == 1.0
+    assert shares["missed"].low == approx(float(share > 0), abs=0.2)  # no mixture with such a model is the reference
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.4])
+def test_the_missed_share_is_the_new_one_with_sides_exchanged(share):
+    rng = np.random.default_rng(8)
+    lacking, whole, units = mixed(0, 2000, rng), mixed(share, 1500, rng), independent(2000, 1500)
+    shares = bound_shares(-whole, -lacking, Units(units.sets[::-1], units.keys))
+    assert share - 0.06 < shares["missed"].low <= share
+    assert shares["missed"] == bound_shares(lacking, whole, units)["new"]
 
 
 def test_few_samples_prove_little():

@@ -135,6 +135,18 @@ def test_what_is_left_out_is_said():
         design_study(broken, {"m": model}, StudyDesign(AllPairs(40), TextWindow(3, 8)))
 
 
+def test_systems_with_few_common_prompts_can_meet_the_reference_alone():
+    human, *others = (
+        Samples(texts=[f"{word} tells of day {i}" for i in days], ids=[f"p{i}" for i in days])
+        for word, days in (("she", range(40)), ("it", range(21)), ("one", range(19, 40)))
+    )
+    systems = dict(zip("mn", others, strict=True))
+    scheme = StudyDesign(AllPairs(20), TextWindow(3, 8), prompts=None)
+    with pytest.raises(InputError, match=r"compare systems only with human \(`pairs=Star\(…\)`\), allow shorter texts"):
+        design_study(human, systems, scheme)
+    assert len(design_study(human, systems, replace(scheme, pairs=Star(20))).tasks) == 40
+
+
 def test_prompts_chosen_by_hand():
     keep = frozenset(f"p{i}" for i in range(0, 40, 2))
     study = design(1, pairs=AllPairs(20), prompts=PromptFilter(keep=keep))

@@ -172,6 +172,21 @@ def test_a_callback_scores_each_model_by_itself(monitor):
     assert state.log_history[-1]["step"] == 5
 
 
+def test_a_callback_warns_of_each_kind_of_caveat_once(monitor):
+    pytest.importorskip("transformers", reason="needs transformers: pip install 'mallow[text]'")
+    from transformers.trainer_callback import TrainerControl, TrainerState
+
+    rng = np.random.default_rng(3)
+    callback = trainer_callback(monitor.combine([]), lambda model: rng.normal(1.0, 1, size=(60, 4)))
+    with warnings.catch_warnings(record=True) as held:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            callback.on_evaluate(None, TrainerState(), TrainerControl(), model=torch.nn.Linear(4, 4))
+    kinds = {caveat.kind for score in callback.scores for caveat in score.caveats}
+    assert len(callback.scores) == 3
+    assert len(held) == len(kinds) > 0
+
+
 def test_the_module_of_evaluate_has_both_sides_the_right_way_round(tmp_path, monkeypatch):
     pytest.importorskip("datasets", reason="needs datasets: pip install datasets")
     evaluate = pytest.importorskip("evaluate", reason="needs evaluate: pip install evaluate")

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from mallow.samples import Samples
 
 
+_KID_SIZE = 1000  # as published, and in torch-fidelity
+
+
 @dataclass(frozen=True)
 class ModelChoice:
     """The language model that the options name."""
@@ -377,7 +380,13 @@ def likelihoods_command(
 @click.argument("model")
 @option("--fid", "-f", is_flag=True, expose_value=False, help="Print FID, as this command always does.")
 @option("--kid", "-k", is_flag=True, help="Also print KID, the kernel distance: mean and deviation of 100 subsets.")
-@option("--kid-subset-size", "size", least=2, default=1000, help="Images of each folder in a subset of KID.")
+@option(
+    "--kid-subset-size",
+    "size",
+    least=2,
+    metavar="N",
+    help="Images of each folder in a subset of KID.  [default: 1000, or half of a smaller folder]",
+)
 @option(
     "--prc",
     "-r",
@@ -390,11 +399,11 @@ def likelihoods_command(
     default="torch-fidelity",
     help="Decode and resize images as this tool does, to get the FID that it reports.",
 )
-@option("--json", "-j", "as_json", is_flag=True, help="Print all digits, as JSON.")
+@option("--json", "-j", "exact", is_flag=True, help="Print all digits, as JSON.")
 @reader_options
 @rng_option
 def fid_command(
-    real: str, model: str, kid: bool, size: int, prc: bool, match: str, as_json: bool, read: SampleReader, rng: int
+    real: str, model: str, kid: bool, size: int | None, prc: bool, match: str, exact: bool, read: SampleReader, rng: int
 ) -> None:
     """Print the Fréchet inception distance of the images in MODEL from those in REAL, as FID tools do.
 
@@ -409,15 +418,29 @@ def fid_command(
     embedded = embed_all(dict(zip("xy", sets, strict=True)), EmbedderChoice("inception", (), match)(sets[0].kind))
     x, y = (samples.require_features() for samples in embedded.values())
     values = {"FID": frechet_distance(x, y)}
+    signature = f"{embedded['x'].embedder} | {len(x):,} real | {len(y):,} model"
     if kid:
-        distances = kernel_distances(x, y, size=size, rng=rng)
+        distances = kernel_distances(x, y, size=_kid_size(min(len(x), len(y))) if size is None else size, rng=rng)
         values |= {"KID": distances.mean, "KID, deviation": distances.std}
+        signature += f" | KID of {distances.subsets} subsets of {distances.size:,}"
     if prc:
         shares = precision_recall(x, y, neighbors=3)
         values |= {"precision": shares.precision, "recall": shares.recall}
-    signature = f"{embedded['x'].embedder} | {len(x):,} real | {len(y):,} model"
-    if as_json:
+    if exact:
         print_output(json.dumps({**values, "n": [len(x), len(y)], "signature": signature}, indent=1))
         return
     width = max(map(len, values))
     print_output("\n".join([*(f"{name:<{width}}  {value:.4f}" for name, value in values.items()), "", signature]))
+
+
+def _kid_size(fewest: int) -> int:
+    """The published 1,000 images per subset, or half of a smaller folder: subsets of all images would be equal."""
+    if fewest >= _KID_SIZE:
+        return _KID_SIZE
+    size = max(2, fewest // 2)
+    text = f"KID is the mean over subsets of {size:,} images, because there are fewer than {_KID_SIZE:,}. It estimates "
+    text += (
+        f"the same distance as subsets of {_KID_SIZE:,}, but its deviation is larger. --kid-subset-size sets the size."
+    )
+    show("caveat", text)
+    return size

@@ -93,6 +93,7 @@ _pair_options = bundle(
         default="all",
         help="Which pairs of systems to compare: all, each system with the reference (star), or the best pairs for a "
         "ranking with --budget comparisons (optimal).",
+        python={"pairs=Star(…)": "--pairs star"},
     ),
     option(
         "--per-pair",

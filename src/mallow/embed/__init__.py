@@ -28,7 +28,7 @@ from mallow.embed._image_networks import OnnxImages, TorchScript, VisionModel, i
 from mallow.embed._language_model import LanguageModel
 from mallow.embed._mel import MelStatistics
 from mallow.embed._minilm import minilm
-from mallow.embed._names import FAST, find_embedder, import_object, is_import
+from mallow.embed._names import FAST, find_embedder, import_object, is_import, suggest_embedder
 from mallow.embed._onnx_text import OnnxText
 from mallow.embed._preprocess import FidPreprocess, Preprocess
 from mallow.embed._protocol import AnyEmbedder, Embedder, JointEmbedder, Points

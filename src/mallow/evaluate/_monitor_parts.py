@@ -102,6 +102,14 @@ def unpack_part(key: str, part: bytes, empty: Looks) -> tuple[NDArray[np.int64],
         ) from error
 
 
+SPENT = Caveat(
+    "reference used up",
+    "the bets of the tolerance have used up the reference, so that later samples of the model prove nothing more. "
+    "Start a new monitor, with more samples of the reference or with a window.",
+)
+"""For a monitor whose alarm is about a tolerance."""
+
+
 def unit_caveats(looks: Looks, m: int) -> list[Caveat]:
     """Caveats about ids or prompts that repeat, and about samples that the alarm cannot use."""
     caveats = []

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallow._checks import seed_from, whole
-from mallow._optional import install_line
 from mallow.caveats import chosen_alignments
+from mallow.embed import suggest_embedder
 from mallow.engine import bar, cores, run_now, worker_pool
 from mallow.errors import InputError
 from mallow.estimate import Quantize, Reduction, as_features, row_keys, split_size
@@ -242,7 +242,6 @@ def published_errors(
     return interval, debiased_estimate(partitions, units, divergence=divergence, scale=scale)
 
 
-def install_text(signature: Signature) -> str:
-    """The requirements of a published score, for samples of this kind."""
-    extra = "images" if signature.embedder.startswith("texture") else "minilm"
-    return f"needs an embedder: {install_line(extra)}"
+def where_published(signature: Signature) -> str:
+    """How to get a published score, where the embedder of the signature has none."""
+    return f"not with {signature.embedder.partition('-')[0]}: choose {suggest_embedder(signature.embedder)}"

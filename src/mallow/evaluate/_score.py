@@ -18,11 +18,11 @@ from mallow.evaluate._run import (
     Run,
     Settings,
     by_summary,
-    install_text,
     mean_frontier,
     no_frontier,
     published_errors,
     spread,
+    where_published,
 )
 from mallow.evidence import SUMMARIES, Certificate, Evidence, Measure, Signature, describe_units, make_signature
 from mallow.explain import Reason, numbers_apart, verdict_text
@@ -44,7 +44,11 @@ from mallow.theory import Frontier, Masses
 
 _UNEXPLAINED = Explained()
 _LEAST = 1e-14  # summaries are of order 1, so smaller values are rounding
-_SHARES = {"unlike": "would have to be replaced to match the reference", "new": "foreign, if mixed into the reference"}
+_SHARES = {
+    "unlike": "would have to be replaced to match the reference",
+    "new": "foreign, if mixed into the reference",
+    "missed": "of the reference missing, if nothing is foreign",
+}
 _TITLES = {"mauve": "MAUVE", "frontier_integral": "integral", "midpoint": "mid-point"}
 
 
@@ -108,8 +112,8 @@ class Score(Result):
     shares : dict
         How many samples are not like the other side: at least `low` with 95% confidence each. "unlike": of the model's
         samples, how many would have to be replaced to match the reference (the total variation distance). "new": how
-        many are something else, if the model's samples are the reference with something mixed in. Empty without
-        evidence.
+        many are something else, if the model's samples are the reference with something mixed in. "missed": of the
+        reference, how many the model misses, if it adds nothing of its own. Empty without evidence.
     """
 
     KIND: ClassVar[str] = "score"
@@ -171,6 +175,8 @@ class Score(Result):
         if not self.texts_alone:
             return ""
         alone, joint = (at_most(each["mauve"].high) for each in (self.texts_alone, self.certified))
+        if float(alone) == 1.0:
+            return f"Texts alone: no gap is proven; with their prompts: MAUVE at most {joint}."
         return f"Texts alone: MAUVE at most {alone}; with their prompts: at most {joint}."
 
     def _answers_line(self) -> str:
@@ -211,7 +217,7 @@ class Score(Result):
             bound = "upper" if name == "mauve" else "lower"
             rows.append(["certified", number_cell(one.value), limit, f"95% {bound} bound on the true value"])
         if not self.is_published:
-            return [*rows, ["published", "not computed", "–", install_text(self.signature)]]
+            return [*rows, ["published", "not computed", "–", where_published(self.signature)]]
         span = self.interval.get(name)
         text = "–" if span is None else interval_cell(*span)
         about = "no interval without bins" if span is None else "95% of repeat samples of this size"

@@ -45,6 +45,7 @@ _LIMITS = (0.995, 0.99, 0.98, 0.97, *(round(0.95 - 0.05 * step, 2) for step in r
 _CLIPS = np.array([1.0, 2.0, 4.0])  # chosen: of h. A small one allows larger bets, a large one wins more per bet
 _SHARES = np.array([0.05, 0.1, 0.2, 0.4, 0.8])  # chosen: of the largest bet that cannot lose everything
 _FEWEST = 20  # chosen: units of the model that a function is learned from
+_LEARNED = 0.25  # chosen: of the reference, the share that the first functions are learned from
 _LEARN_AGAIN = 0.25  # chosen: more units, relative to those before
 _RECENT = 400  # chosen: units of either side that functions are learned from; more would forget a change more slowly
 _BLOCK = 25  # chosen: pairs between two bets
@@ -185,12 +186,18 @@ class Betting:
         place = self.limits.index(self.tolerance)
         return slice(place, place + 1)
 
-    def start(self, fitting: Features, counted: Features, names: Sequence[str] | None, fitted: frozenset[str]) -> Bets:
-        """No bets yet. `fitting` rows fixed the views, `counted` rows with the `names` of their units are bet on."""
-        nothing, pool = np.zeros(len(self.limits)), np.arange(len(counted))
-        learned = self._values(fitting[: self._recent])
+    def start(self, counted: Features, names: Sequence[str] | None, fitted: frozenset[str]) -> Bets:
+        """No bets yet. The `counted` rows, with the `names` of their units, are bet on; some are learned from before.
+
+        The rows that fixed the views, whose units are `fitted`, are no use for this: in wide views they are unlike all
+        later rows, so that bets on this difference would spend the reference in a calm stream.
+        """
+        order = generator_for(self.seed, "learned").permutation(len(counted))
+        learned, pool = np.split(order, [min(self._recent, int(_LEARNED * len(order)))])
+        nothing, values = np.zeros(len(self.limits)), self._values(counted[learned])
         kept = None if names is None else tuple(names)
-        bets = Bets(nothing + 0.5, nothing + 1.0, 0, 0.0, pool, counted, kept, learned, learned[:0], 0, fitted, 0)
+        seen = fitted if kept is None else fitted | {kept[place] for place in learned}
+        bets = Bets(nothing + 0.5, nothing + 1.0, 0, 0.0, np.sort(pool), counted, kept, values, values[:0], 0, seen, 0)
         return bets if self.window is None else self._forget(bets)
 
     def update(self, bets: Bets, rows: Features, names: Sequence[str] | None) -> Bets:

@@ -5,7 +5,8 @@ For any set A that was chosen on other samples, P(A) and Q(A) are means over sam
 - Q(A) − P(A) is at most the total variation distance: so large a share of the model's samples would have to be replaced
   to match the reference;
 - where the model's samples are the reference with a share π of something else mixed in, Q ≥ (1 − π) P, so that
-  π ≥ 1 − Q(B)/P(B) for any B. No smaller share explains them.
+  π ≥ 1 − Q(B)/P(B) for any B. No smaller share explains them. With sides exchanged this is a bound on the share of the
+  reference that a model misses which adds nothing of its own.
 
 The sets are those where the score passes a threshold. The threshold for one half of the units is chosen on the other.
 """
@@ -27,6 +28,7 @@ _THRESHOLDS = 64  # chosen: quantiles of the scores that are tried
 _LUCK = math.sqrt(2.0)  # near identity, what one sample teaches about others doubles the variance of such means
 _STEPS = 12  # of the bisection: shares to 1/4096
 _FEW = 10.0  # chosen: units of the reference that a set must have before its ratio is looked at
+_CAUTION = 6.0  # chosen: standard errors by which ratios are judged, since the best of many thresholds is lucky
 
 Bound = Callable[[Array, Array, int, int], Array]
 """(P(A), Q(A) for each threshold, units of P, of Q) → the lower limit, about, by which a threshold is chosen."""
@@ -36,25 +38,33 @@ def bound_shares(at_p: Array, at_q: Array, units: Units) -> dict[str, Estimate]:
     """Shares of the samples with held-out scores h of the reference (n,) and the model (m,), at least `low` each.
 
     "unlike": of the model's samples, how many would have to be replaced to match the reference. "new": how many are
-    something else, if the model's samples are the reference with something mixed in.
+    something else, if the model's samples are the reference with something mixed in. "missed": of the reference, how
+    many are something else, if it is the model's samples with something mixed in.
     """
     shares = {}
-    for name, p, q, bound in (("unlike", -at_p, -at_q, _excess), ("new", at_p, at_q, _mixture)):
-        sides = _choose_set(p, q, units, bound)
+    exchanged = Units(units.sets[::-1], units.keys)
+    for name, p, q, known, bound in (
+        ("unlike", -at_p, -at_q, units, _excess),
+        ("new", at_p, at_q, units, _mixture),
+        ("missed", -at_q, -at_p, exchanged, _mixture),
+    ):
+        sides = _choose_set(p, q, known, bound)
         of_p, of_q = (float(side.mean()) for side in sides)
         influence = [
-            unit_influence([side], Units((units.sets[number],), units.keys)) for number, side in enumerate(sides)
+            unit_influence([side], Units((numbers,), known.keys))
+            for side, numbers in zip(sides, known.sets, strict=True)
         ]
 
         def low(
             factors: tuple[float, float],
             shares_inside: tuple[float, float] = (of_p, of_q),
             influence: list[Array] = influence,
+            sizes: tuple[int, int] = (len(p), len(q)),
         ) -> float:
             """The lower limit of the first factor times P(A) plus the second times Q(A)."""
             terms = [factor * share for factor, share in zip(factors, shares_inside, strict=True)]
             unseen = [min(factor, 0.0) - term for factor, term in zip(factors, terms, strict=True)]
-            worst = np.array(unseen) / [len(at_p), len(at_q)]
+            worst = np.array(unseen) / sizes
             both: Array = factors[0] * influence[0] + factors[1] * influence[1]
             return sum(terms) + _LUCK * lower_quantile(both, worst)
 
@@ -108,5 +118,5 @@ def _mixture(p: Array, q: Array, n: int, m: int) -> Array:
     few = p * n < _FEW
     p = np.where(few, 1.0, p)
     ratio = (q + 1.0 / m) / p
-    limit: Array = 1.0 - ratio * (1.0 + ONE_SIDED * np.sqrt((1.0 - p) / (p * n) + 1.0 / (q * m + 1.0)))
+    limit: Array = 1.0 - ratio * (1.0 + _CAUTION * np.sqrt((1.0 - p) / (p * n) + 1.0 / (q * m + 1.0)))
     return np.where(few, -np.inf, limit)

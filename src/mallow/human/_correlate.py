@@ -139,10 +139,12 @@ class Correlations(Result):
         for criterion, best in self.best.items():
             ordered = _best_first(self.correlations, criterion)
             value, span = _cells(ordered[0].spearman)
-            text = f"{criterion}: {ordered[0].metric} has the highest rank correlation, {value} ({span})"
             if len(ordered) > 1:
+                text = f"{ordered[0].metric} has the highest rank correlation, {value} ({span})"
                 text += f",{'' if best is not None else ' but not'} above all others outside the noise"
-            lines.append(f"{text}.")
+            else:
+                text = f"the rank correlation of {ordered[0].metric} is {value} ({span})"
+            lines.append(f"{criterion}: {text}.")
         return lines
 
     def _headline(self) -> str:

@@ -174,9 +174,11 @@ def _draw_tasks(pool: Pool, counts: dict[tuple[str, str], int], rng: np.random.G
     eligible = {pair: pool.shared_prompts(*pair) for pair in counts}
     for (a, b), count in counts.items():
         if len(eligible[a, b]) < count:
+            reference = next(iter(pool.items))
+            star = "" if reference in (a, b) else f"compare systems only with {reference} (`pairs=Star(…)`), "
             raise InputError(
                 f"{count} comparisons of {a!r} and {b!r} need as many prompts with texts of both, but there are "
-                f"{len(eligible[a, b])}. {pool.explain()} Ask for fewer comparisons with `pairs=AllPairs(…)`, "
+                f"{len(eligible[a, b])}. {pool.explain()} Ask for fewer comparisons with `pairs=AllPairs(…)`, {star}"
                 "allow shorter texts with `window=TextWindow(…)`, or take all prompts with `prompts=None`."
             )
     used: dict[str, int] = {}

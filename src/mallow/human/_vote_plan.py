@@ -419,8 +419,8 @@ def _smallest(power: Callable[[int], float], wanted: float, sharing: VoteSharing
                     "same people, tell nothing new. Use more prompts and annotators, or ask for a larger difference."
                 )
             raise InputError(
-                f"more than {_MOST:,} votes per pair would be needed: the systems are too close. Ask for a larger "
-                "difference."
+                f"more than {_MOST:,} votes per pair would be needed: the systems are too close. Ask about two "
+                "other systems, or for a larger difference."
             )
     low = high // 2
     while high - low > max(1, low // 50):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from mallow._optional import optional
+from mallow.errors import EstimateWarning, warn_about
 from mallow.evaluate import Monitor, Score
 from mallow.integrations._loggers import OnError, Shield, metrics_of, missing_numbers
 
@@ -26,6 +28,7 @@ class _Evaluation:
         self._monitor, self._sample, self._prefix = monitor, sample, prefix
         self._shield = Shield("The callback of mallow", on_error, _REST.format(kind="callback"))
         self.scores: list[Score] = []
+        self._warned: set[str] = set()  # kinds of caveats: one warning each, since every evaluation has them again
 
     @property
     def failures(self) -> list[str]:
@@ -48,10 +51,14 @@ class _Evaluation:
                 if training:
                     model.train()
             self._monitor.update(batch)
-            score, alarm = self._monitor.compute(), float(self._monitor.alarm)
-            numbers = {**metrics_of(score, self._prefix), f"{self._prefix}/alarm": alarm}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", EstimateWarning)
+                score = self._monitor.compute()
             self.scores.append(score)
-            return numbers
+            new = [caveat for caveat in score.caveats if caveat.kind not in self._warned]
+            self._warned |= {caveat.kind for caveat in new}
+            warn_about(new)
+            return {**metrics_of(score, self._prefix), f"{self._prefix}/alarm": float(self._monitor.alarm)}
         return missing_numbers(self._prefix)
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mallow._optional import install_line
-from mallow.embed import AnyEmbedder
+from mallow.embed import AnyEmbedder, suggest_embedder
 from mallow.errors import Caveat, InputError, each_once
 from mallow.estimate import Quantize
 from mallow.evaluate import Comparison, Score, Settings, compare_pairs, embed_pairs
@@ -48,11 +47,12 @@ def as_comparison(results: Scored) -> Comparison:
 
 
 def _refuse_evidence_only(scores: Mapping[str, Score]) -> None:
-    if not all(score.is_published for score in scores.values()):
-        raise InputError(
-            "A report shows published scores, and these samples have none: they were compared by style or texture "
-            "(--fast). Compare them with an embedder, such as minilm: " + install_line("minilm")
-        )
+    for score in scores.values():
+        if not score.is_published:
+            raise InputError(
+                "A report shows published scores, and these samples have none: they were compared by style or texture "
+                f"(--fast). Compare them with {suggest_embedder(score.signature.embedder)}."
+            )
 
 
 def collect_caveats(comparison: Comparison, diagnoses: Mapping[str, Diagnosis] | None = None) -> tuple[Caveat, ...]:
