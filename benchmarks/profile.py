@@ -27,7 +27,7 @@ from mallow import Measure, score
 from mallow.engine import run_now
 from mallow.estimate import Quantize, _pca, _quantize
 from mallow.evaluate import _door, _evaluation, _score
-from mallow.evidence import _evidence, _learner, _memory_learner, _pass_learner, _space, _within
+from mallow.evidence import _evidence, _learner, _pass_learner, _space, _within, _witness
 
 HERE = Path(__file__).resolve().parent
 
@@ -48,7 +48,7 @@ STEPS = [  # module or class, function, what it is
     (_space, "_scale_columns", "evidence: columns"),
     (_space, "principal_axes", "evidence: covariance, axes, projection"),
     (_space, "find_partitions", "evidence: bins"),
-    (_memory_learner, "LeaveUnitOut", "evidence: corrections for the own unit"),
+    (_witness, "LeaveUnitOut", "evidence: corrections for the own unit"),
     (_learner.Learner, "_learn", "evidence: views and their stack"),
     (_within, "run_identity_test", "evidence: test"),
     (_pass_learner, "run_test_of_many", "evidence: test"),
@@ -103,7 +103,7 @@ def main() -> None:
     n, width = (int(value) for value in sys.argv[1:3]) if len(sys.argv) > 2 else (5000, 1024)
     x, y = features(n, width, 0.0, 1), features(n, width, 0.3, 2)
     measure = Measure(Quantize(bins=n // 10))
-    for module in (_evaluation, _space, _memory_learner, _evidence):  # one after the other: times add up
+    for module in (_evaluation, _space, _witness, _evidence):  # one after the other: times add up
         module.start = run_now
     score(x[:400], y[:400])
     times: dict[str, float] = {}
