@@ -170,6 +170,21 @@ def repeated(n: int, units: int, each: int, *, share: float, width: int, shift: 
     return draw
 
 
+def partly_answered(n: int, m: int, *, share: float, width: int, shift: float) -> Draw:
+    """Prompts of the reference, of which the model has the first m; `share` of the variance belongs to the prompt."""
+
+    def draw(rng: np.random.Generator) -> tuple[Samples, Samples]:
+        topics = rng.normal(size=(n, width))
+        x, y = (
+            np.sqrt(share) * of_side + np.sqrt(1 - share) * rng.normal(size=of_side.shape)
+            for of_side in (topics, topics[:m])
+        )
+        y[:, 0] += shift
+        return tuple(Samples(features=side, ids=[str(row) for row in range(len(side))]) for side in (x, y))
+
+    return draw
+
+
 def sorted_and_shifted(shift: float, n: int) -> Draw:
     """Nearly one column, by which both sides are sorted; rows without ids are independent nevertheless."""
 
@@ -259,6 +274,12 @@ SETTINGS = {
     ),
     "400 rows against 80 × 5, ρ = 0.6, shift 0.7, d = 100": Setting(
         repeated(400, 80, 5, share=0.6, width=100, shift=0.7), lambda: shift_truth(0.7)
+    ),
+    "1,000 prompts, of which the model has 200, ρ = 0.9, no gap, d = 300": Setting(
+        partly_answered(1000, 200, share=0.9, width=300, shift=0.0), lambda: shift_truth(0.0)
+    ),
+    "1,000 prompts, of which the model has 200, ρ = 0.9, shift 0.5, d = 300": Setting(
+        partly_answered(1000, 200, share=0.9, width=300, shift=0.5), lambda: shift_truth(0.5)
     ),
     "5% of Q overlaps P, n = 20": Setting(overlapping(0.05, 20), lambda: overlap_truth(0.05), MORE_TRIALS),
     "2% of Q overlaps P, n = 100": Setting(overlapping(0.02, 100), lambda: overlap_truth(0.02), MORE_TRIALS),

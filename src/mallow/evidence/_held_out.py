@@ -29,7 +29,7 @@ from mallow.evidence._measure import Measure
 from mallow.evidence._rich import AXES, RICH_VIEWS
 from mallow.evidence._space import find_space
 from mallow.evidence._systems import pair_columns, pair_spaces, run_systems, widths_of_texts
-from mallow.evidence._units import Units, choose_units, find_units, have_several
+from mallow.evidence._units import Units, are_uneven, choose_units, find_units
 from mallow.evidence._witness import make_learner
 from mallow.samples import Samples
 
@@ -194,7 +194,7 @@ def _certify_richly(measure: Measure, cut: _Cut) -> Certificate:
     model = cut.source[1]
     model = model if isinstance(model, np.ndarray) else model.take(np.arange(len(model)))
     wide, widths = [reference, model], dict(cut.widths or {"": reference.shape[1]})
-    if not have_several(units):  # whose samples would be told apart by axes that follow their units
+    if not are_uneven(units):  # whose samples would be told apart by axes that follow their units
         space = find_space(wide, units)
         count = widths[""]  # views only get the first space, so the leading axes of all columns are at its end
         leading = [space.points[rows][:, :AXES] for rows in space.places]

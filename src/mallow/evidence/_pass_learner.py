@@ -3,7 +3,7 @@
 The first pass finds covariances. The second labels rows with their bins and adds up the sums of cells. The last scores
 rows. Sums of integers are exact, so they are the same in any order and for any division of the rows.
 
-If units have several rows of one side, there are two kinds of axes, bins and products: rows in even cells are judged by
+If units are uneven (`are_uneven`), there are two kinds of axes, bins and products: rows in even cells are judged by
 those that odd cells determine, and the other way round (`SpaceViews` has the reason).
 """
 
@@ -39,7 +39,7 @@ from mallow.evidence._rules import (
     sum_cells,
 )
 from mallow.evidence._space import AXES, PARTITIONS_OF_MANY, find_centres, label_points, leading_axes
-from mallow.evidence._units import Cells, Indices, Numbers, Units, deal_cells, have_several, scatter
+from mallow.evidence._units import Cells, Indices, Numbers, Units, are_uneven, deal_cells, scatter
 from mallow.theory import Array
 
 _MOST_ROWS = 2**12  # chosen: rows from which the grid and the bins are computed
@@ -130,7 +130,7 @@ class PassLearner(Learner):
         grid = find_coarse_grid(self._sources, sample)
         self._metrics = self._find_metrics(grid)
         self._reader = self._find_reader(grid, sample, None)
-        self._is_crossed = self._cells is not None and have_several(units)
+        self._is_crossed = self._cells is not None and are_uneven(units)
         self._readers = [self._find_reader(grid, sample, odd) for odd in (1, 0)] if self._is_crossed else [self._reader]
         self._summed = [self._sum_cells(reader) for reader in self._readers]
 

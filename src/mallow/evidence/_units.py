@@ -106,16 +106,27 @@ def find_units(reference: Samples, *systems: Samples, keys: Sequence[Keys] = (),
     return _unite([len(samples) for samples in every], names, contents, identify, copies=copies)
 
 
-def have_several(units: Units) -> bool:
-    """Whether more than a few samples of a set belong to a unit with several samples of this set."""
+def are_uneven(units: Units) -> bool:
+    """Whether samples of the sets differ in how many others belong to their unit, or may differ in how alike these are.
+
+    They do not if (nearly) every unit has one sample in all, or one of each set. A unit with several samples of a set
+    may have copies, and prompts that only some sets answer make larger units for these.
+    """
     sizes = [units.sizes(number) for number in range(len(units.sets))]
-    return any(int(counts[counts > 1].sum()) > _FEW_SAMPLES * int(counts.sum()) for counts in sizes)
+    totals = np.sum(sizes, axis=0)
+    common = np.bincount(np.concatenate([totals[numbers] for numbers in units.sets])).argmax()
+    uneven = ((of_set > 1) | (totals != common) for of_set in sizes)
+    return any(
+        np.count_nonzero(odd[numbers]) > _FEW_SAMPLES * len(numbers)
+        for odd, numbers in zip(uneven, units.sets, strict=True)
+    )
 
 
 def are_copies(sets: Sequence[Features], units: Units) -> bool:
     """Whether every sample occurs equally often, and its copies are its unit: the same as without the copies."""
     sizes = [units.sizes(number) for number in range(len(sets))]
-    if len(np.unique(np.concatenate([counts[counts > 0] for counts in sizes]))) > 1:
+    times = np.unique(np.concatenate([counts[counts > 0] for counts in sizes]))
+    if len(times) > 1 or times[0] == 1:
         return False
     kinds = (
         np.unique(np.stack([numbers.astype(np.uint64), keys]), axis=1).shape[1]

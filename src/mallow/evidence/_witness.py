@@ -44,7 +44,7 @@ from mallow.evidence._space import (
     principal_axes,
     regularised_inverse,
 )
-from mallow.evidence._units import Cells, Indices, Numbers, Units, are_copies, deal_cells, find_units, have_several
+from mallow.evidence._units import Cells, Indices, Numbers, Units, are_copies, are_uneven, deal_cells, find_units
 from mallow.evidence._within import run_test
 from mallow.samples import Samples
 from mallow.theory import Array, Masses
@@ -166,10 +166,11 @@ def are_many(witness: Witness, units: Units) -> bool:
 class SpaceViews:
     """The views of one space of rows in memory.
 
-    Axes and bins follow units with several rows of one side: its rows lie farther out along the leading axes than rows
-    of units that were not used to find the axes, and in bins of their own. Rules about products and bins would tell the
-    sides apart by this. With `half`, rows of one half of the units therefore get the products and bins that the other
-    half determined. Principal axes of all rows only serve linear rules, which are corrected for the unit of each row.
+    Axes and bins follow units with several rows: these lie farther out along the leading axes than rows of units that
+    were not used to find the axes, and in bins of their own. If such units are not alike on both sides, rules about
+    products and bins tell the sides apart by this. With `half`, rows of one half of the units therefore get the
+    products and bins that the other half determined. Principal axes of all rows only serve linear rules, which are
+    corrected for the unit of each row.
     """
 
     def __init__(
@@ -278,7 +279,7 @@ class MemoryLearner(Learner):
         super().__init__(witness, units, deal_cells(Units(units.sets, keys), witness.folds))
         self._features = [rows[:, : self.space.columns.shape[1]] for rows in sets]
         self.tolerance = 0.0 if all(space.columns.dtype == np.float64 for space in self.spaces.values()) else STEP
-        crossed = self._cells is not None and have_several(units) and not are_copies(sets, units)
+        crossed = self._cells is not None and are_uneven(units) and not are_copies(sets, units)
         half = self._cell_of_row % 2 == 0 if crossed else None
         self._views = [SpaceViews(witness, space, half) for space in self.spaces.values()]
         self.choices = [range(len(self._views))]
