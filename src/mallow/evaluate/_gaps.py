@@ -113,7 +113,7 @@ def compare_gaps(
     For example, is the model farther from people in German than the same (or a different) model in English? Each gap
     gets its own held-out evidence. The errors of both are errors of means over units, and units that occur in both
     pairs, by their ids, count once. Evidence depends on the sizes, so the larger pair is cut to the size of the smaller
-    pair, by units, chosen by a hash. It also depends on the spaces, such as prompts, so only those of both pairs count.
+    pair, by units, chosen by a hash. It also depends on the spaces, such as prompts, so only shared spaces count.
 
     Parameters
     ----------

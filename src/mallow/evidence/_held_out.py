@@ -118,7 +118,7 @@ class HeldOut:
         return difference
 
     def _spaces(self, name: str) -> dict[str, int]:
-        """The columns of each space of a system, in the first one only those of the prompt beside the features."""
+        """The number of columns of each space of a system; for the first one without the features, which all have."""
         widths = self.widths.get(name, {})
         return {**widths, "": max(0, widths.get("", 0) - self.samples[name][0].width)}
 
